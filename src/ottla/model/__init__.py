@@ -1,0 +1,1 @@
+"""The words everything else is written in. Imports nothing of Ottla's, does no I/O."""

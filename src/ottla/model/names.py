@@ -1,0 +1,61 @@
+"""Names of things: topics, partitions, topic ids."""
+
+import base64
+import re
+import uuid
+from typing import NamedTuple
+
+from ottla.model.errors import ApiError, ErrorCode
+
+TOPIC_NAME_LENGTH_MAX = 249
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+
+CONSUMER_OFFSETS = "__consumer_offsets"
+TRANSACTION_STATE = "__transaction_state"
+INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
+
+NO_TOPIC_ID = uuid.UUID(int=0)
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+def check_topic_name(name: str) -> None:
+    """Raise INVALID_TOPIC_EXCEPTION with the reason if Kafka would refuse this name."""
+    reason = None
+    if not name:
+        reason = "a topic name cannot be empty"
+    elif name in (".", ".."):
+        reason = "a topic name cannot be '.' or '..'"
+    elif len(name) > TOPIC_NAME_LENGTH_MAX:
+        reason = f"a topic name has at most {TOPIC_NAME_LENGTH_MAX} characters, this one has {len(name)}"
+    elif not _LEGAL.fullmatch(name):
+        reason = f"topic name {name!r} may only use letters, digits, '.', '_' and '-'"
+    if reason:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+
+
+def topic_names_collide(one: str, other: str) -> bool:
+    """Kafka's metrics cannot tell '.' from '_', so two topics may not differ by that alone."""
+    return one.replace(".", "_") == other.replace(".", "_")
+
+
+def new_topic_id() -> uuid.UUID:
+    """A random id whose text form does not begin with '-', which tools would take for a flag."""
+    while True:
+        candidate = uuid.uuid4()
+        if not format_topic_id(candidate).startswith("-"):
+            return candidate
+
+
+def format_topic_id(topic_id: uuid.UUID) -> str:
+    return base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
+
+
+def parse_topic_id(text: str) -> uuid.UUID:
+    return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
