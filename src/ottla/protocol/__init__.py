@@ -1,0 +1,1 @@
+"""The wire: frames, messages, their codec, and record batches. Bytes in, values out; no I/O."""

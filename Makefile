@@ -1,0 +1,48 @@
+# Each word does its own set-up; `make setup` builds .venv with the package in it.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: setup demo up test check fmt bench compat soak docs lock clean
+
+setup: .venv/.ready
+
+.venv/.ready: pyproject.toml requirements.lock
+	$(PYTHON) tools/setup_venv.py
+	@touch $@
+
+demo: setup
+	$(BIN)/python -m ottla.testing.demo
+
+up: setup
+	$(BIN)/ottla up
+
+test: setup
+	$(BIN)/pytest tests
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fmt: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup
+	$(BIN)/python -m benchmarks
+
+compat: setup
+	$(BIN)/pytest compat
+
+soak: setup
+	OTTLA_SOAK=1 $(BIN)/pytest tests/reliability tests/fuzz
+
+docs: setup
+	$(BIN)/python tools/generate_settings_docs.py
+
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group dev pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .hypothesis build dist
