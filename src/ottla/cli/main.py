@@ -1,0 +1,105 @@
+"""The `ottla` command, and the entry point behind every Kafka-named executable."""
+
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+from ottla.cli.names import BY_NAME, BY_SCRIPT, COMMANDS, Command
+from ottla.cli.output import complain
+from ottla.model.errors import OttlaError
+
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+
+
+class CommandModule(Protocol):
+    def main(self, argv: Sequence[str] | None = None, prog: str = ...) -> int:
+        """Run the command with these arguments and return the exit code."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """`ottla SUBCOMMAND ...`"""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        if len(arguments) > 1 and arguments[0] == "help" and arguments[1] in BY_NAME:
+            return run(BY_NAME[arguments[1]], ["--help"], f"ottla {arguments[1]}")
+        print(_overview())
+        return 0
+    if arguments[0] in ("-V", "--version"):
+        print(f"ottla {_version()}")
+        return 0
+    name, rest = arguments[0], arguments[1:]
+    command = BY_NAME.get(name)
+    if command is None:
+        complain(_unknown("command", name, BY_NAME))
+        return EXIT_FAILED
+    return run(command, rest, f"ottla {name}")
+
+
+def run_by_name() -> int:
+    """Entry point of `kafka-topics.sh` and its siblings: the executable's own name says which command to run."""
+    called = os.path.basename(sys.argv[0])
+    command = BY_SCRIPT.get(called.removesuffix(".sh"))
+    if command is None:
+        complain(_unknown("executable", called, BY_SCRIPT))
+        return EXIT_FAILED
+    return run(command, sys.argv[1:], called)
+
+
+def run(command: Command, argv: Sequence[str], prog: str) -> int:
+    """Run a command; the one place where errors become words on stderr and an exit code."""
+    module = cast("CommandModule", importlib.import_module(f"ottla.cli.{command.module}"))
+    try:
+        return module.main(argv, prog)
+    except OttlaError as error:
+        complain(str(error))
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader (head, less) has gone. Python would complain again when it flushes stdout at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    except OSError as error:
+        complain(str(error))
+        return EXIT_FAILED
+
+
+def _overview() -> str:
+    width = max(len(command.name) for command in COMMANDS)
+    lines = [f"  {command.name:<{width}}  {command.help}" for command in COMMANDS]
+    return "\n".join(
+        [
+            "usage: ottla COMMAND [options]",
+            "",
+            "A log that speaks Kafka's protocol, and Kafka's tools for it.",
+            "",
+            *lines,
+            "",
+            "Start here:",
+            "  ottla up                                          a broker on 127.0.0.1:9092",
+            "  ottla topics --create --topic news --partitions 3",
+            "  echo hello | ottla console-producer --topic news",
+            "  ottla console-consumer --topic news --from-beginning",
+            "",
+            "`ottla COMMAND --help` shows a command's options with examples. The same tools are installed under",
+            "Kafka's names (kafka-topics, kafka-topics.sh, ...). They talk to --bootstrap-server, or else to",
+            "$OTTLA_BOOTSTRAP, or else to 127.0.0.1:9092.",
+        ]
+    )
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("ottla")
+
+
+def _unknown(kind: str, name: str, known: dict[str, Command]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean `{close[0]}`?" if close else "`ottla --help` lists them."
+    return f"there is no {kind} `{name}`: {hint}"
