@@ -1,8 +1,8 @@
 """What can be wrong with bytes.
 
-    OttlaError
-      MalformedMessage     a request, response or stored document that does not parse
-        CorruptBatch       a record batch that is cut short, of another format, or fails its CRC
+OttlaError
+  MalformedMessage     a request, response or stored document that does not parse
+    CorruptBatch       a record batch that is cut short, of another format, or fails its CRC
 """
 
 from ottla.model.errors import OttlaError

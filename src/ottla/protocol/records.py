@@ -118,7 +118,9 @@ def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
         raise CorruptBatch(f"the batch at offset {header.base_offset} is cut short")
     actual = crc32c(memoryview(buffer)[position + CRC_START : end])
     if actual != header.crc:
-        raise CorruptBatch(f"the batch at offset {header.base_offset} fails its CRC: {actual:#x} is not {header.crc:#x}")
+        raise CorruptBatch(
+            f"the batch at offset {header.base_offset} fails its CRC: {actual:#x} is not {header.crc:#x}"
+        )
 
 
 def iterate_batches(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:

@@ -1,0 +1,1 @@
+"""Every message of the protocol, one module per API. Generated."""

@@ -1,0 +1,41 @@
+"""Messages of end_txn. Written by tools/generate_messages.py; do not edit."""
+
+from typing import ClassVar
+
+from ottla.protocol.schema import Field, TopLevel
+
+
+class EndTxnRequest(TopLevel):
+    NAME: ClassVar[str] = "EndTxn"
+    API_KEY: ClassVar[int] = 26
+    MIN_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 5
+    FLEXIBLE_FROM: ClassVar[int] = 3
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("transactional_id", "string", 0),
+        Field("producer_id", "int64", 0),
+        Field("producer_epoch", "int16", 0),
+        Field("committed", "bool", 0),
+    )
+    transactional_id: str = ""
+    producer_id: int = 0
+    producer_epoch: int = 0
+    committed: bool = False
+
+
+class EndTxnResponse(TopLevel):
+    NAME: ClassVar[str] = "EndTxn"
+    API_KEY: ClassVar[int] = 26
+    MIN_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 5
+    FLEXIBLE_FROM: ClassVar[int] = 3
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("throttle_time_ms", "int32", 0),
+        Field("error_code", "int16", 0),
+        Field("producer_id", "int64", 5),
+        Field("producer_epoch", "int16", 5),
+    )
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    producer_id: int = -1
+    producer_epoch: int = -1
