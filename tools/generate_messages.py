@@ -5,6 +5,7 @@ Run it after an upgrade of kio; a test fails when the files are not what this pr
 """
 
 import dataclasses
+import enum
 import graphlib
 import itertools
 import sys
@@ -46,7 +47,7 @@ class FieldInfo:
     def python_type(self) -> str:
         base = self.kind if self.is_message else PYTHON_TYPES.get(self.kind, "int")
         text = f"list[{base}]" if self.array else base
-        nullable = bool(self.nullable_versions) and not text == "Records"
+        nullable = bool(self.nullable_versions) and text != "Records"
         return f"{text} | None" if nullable else text
 
     def python_default(self) -> str:
@@ -110,7 +111,7 @@ class Generator:
             else:
                 assert kafka_type is not None
                 kind = PRIMITIVES.get(kafka_type, kafka_type)
-                if kind == "uuid" or kafka_type == "datetime_i64":
+                if not array and (kind == "uuid" or kafka_type == "datetime_i64"):
                     nullable = False  # kio spells the zero id and the time -1 as None; the wire has no null there
             name = field.name + ("_ms" if kafka_type and kafka_type.startswith(("timedelta", "datetime")) else "")
             order.append(name)
@@ -123,6 +124,8 @@ class Generator:
         default = field.default
         if kind == "int64" and dataclasses.is_dataclass(default):
             default = dataclasses.MISSING
+        if isinstance(default, enum.IntEnum):
+            default = int(default)
         if hasattr(default, "total_seconds"):
             default = int(default.total_seconds() * 1000)
         known = info.fields.get(name)

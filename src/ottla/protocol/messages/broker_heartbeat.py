@@ -21,7 +21,7 @@ class BrokerHeartbeatRequest(TopLevel):
         Field("want_fence", "bool", 0),
         Field("want_shut_down", "bool", 0),
         Field("offline_log_dirs", "uuid", 1, array=True, tag=0),
-        Field("cordoned_log_dirs", "uuid", 2, array=True, tag=1),
+        Field("cordoned_log_dirs", "uuid", 2, array=True, nullable_since=2, tag=1),
     )
     broker_id: int = 0
     broker_epoch: int = -1
@@ -29,7 +29,7 @@ class BrokerHeartbeatRequest(TopLevel):
     want_fence: bool = False
     want_shut_down: bool = False
     offline_log_dirs: list[UUID] = field(default_factory=list[UUID])
-    cordoned_log_dirs: list[UUID] = field(default_factory=list[UUID])
+    cordoned_log_dirs: list[UUID] | None = None
 
 
 class BrokerHeartbeatResponse(TopLevel):

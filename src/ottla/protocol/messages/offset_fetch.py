@@ -93,7 +93,7 @@ class OffsetFetchResponseGroup(Message):
     )
     group_id: str = ""
     topics: list[OffsetFetchResponseTopics] = field(default_factory=list[OffsetFetchResponseTopics])
-    error_code: int = <ErrorCode.none: 0>
+    error_code: int = 0
 
 
 class OffsetFetchResponsePartition(Message):
@@ -135,4 +135,4 @@ class OffsetFetchResponse(TopLevel):
     throttle_time_ms: int = 0
     topics: list[OffsetFetchResponseTopic] = field(default_factory=list[OffsetFetchResponseTopic])
     groups: list[OffsetFetchResponseGroup] = field(default_factory=list[OffsetFetchResponseGroup])
-    error_code: int = <ErrorCode.none: 0>
+    error_code: int = 0
