@@ -1,0 +1,1 @@
+"""The one table of settings: names, types, defaults, bounds and a sentence each."""

@@ -1,0 +1,361 @@
+"""Settings of a broker. Each is served as its sentence says; what is not here is in refused.py, with the reason."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from ottla.config.setting import INT_MAX, LONG_MAX, Setting, SettingType, setting, settings_of
+
+_CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+_LONG = SettingType.LONG
+
+
+def per_ip_overrides(text: str) -> dict[str, int]:
+    """Read max.connections.per.ip.overrides; ValueError when it is not host:count,host:count."""
+    limits: dict[str, int] = {}
+    for entry in text.split(","):
+        if not entry.strip():
+            continue
+        host, colon, count = entry.strip().rpartition(":")
+        if not colon or not host or not count.isdecimal():
+            raise ValueError(entry)
+        limits[host.strip("[]")] = int(count)
+    return limits
+
+
+def _overrides_problem(text: str) -> str | None:
+    try:
+        per_ip_overrides(text)
+    except ValueError as error:
+        return f"{error} is not host:count"
+    return None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSettings:
+    """Every broker setting that is served. Lists are tuples; None is "not set"."""
+
+    # Who this broker is
+    node_id: int = setting(
+        1,
+        at_least=0,
+        kafka_default=None,
+        differs="Kafka has no default and will not start without one",
+        doc="The id of this broker.",
+    )
+    broker_id: int = setting(
+        1,
+        at_least=0,
+        kafka_default=-1,
+        differs="it follows node.id",
+        doc="The name node.id had before KRaft. Give either; if both are given they must agree.",
+    )
+    broker_rack: str | None = setting(
+        None, type=SettingType.STRING, doc="Rack or zone of this broker, reported to clients in metadata."
+    )
+    process_roles: tuple[str, ...] = setting(
+        ("broker", "controller"),
+        choices=("broker", "controller"),
+        check=lambda roles: None if len(roles) == 2 else "a node is broker and controller in one, give both",
+        kafka_default=None,
+        differs="every node is both",
+        doc="Roles of this process. Only 'broker,controller' is served: a node keeps its metadata itself.",
+    )
+    controller_listener_names: tuple[str, ...] = setting(
+        (),
+        doc="Names of listeners that Kafka keeps for its controllers. The controller lives inside the broker process, "
+        "so listeners with these names are not opened.",
+    )
+    controller_quorum_voters: tuple[str, ...] = setting(
+        (), doc="Kafka's controller quorum as id@host:port. Only this node itself may be named."
+    )
+    controller_quorum_bootstrap_servers: tuple[str, ...] = setting(
+        (), doc="Where Kafka finds its controller quorum. At most one address, this node's own, may be named."
+    )
+
+    # Network
+    listeners: tuple[str, ...] = setting(
+        ("PLAINTEXT://127.0.0.1:9092",),
+        kafka_default=("PLAINTEXT://:9092",),
+        differs="without authentication a port open to the network must be asked for",
+        doc="Addresses to listen on, as NAME://host:port. An empty host, 0.0.0.0 or [::] means every interface; "
+        "port 0 picks a free one. IPv6 addresses stand in brackets.",
+    )
+    advertised_listeners: tuple[str, ...] | None = setting(
+        None,
+        type=SettingType.LIST,
+        doc="Addresses that clients are told to use, by listener name. Without it the listeners' own addresses, and "
+        "this machine's host name for those that listen on every interface.",
+    )
+    listener_security_protocol_map: str = setting(
+        "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
+        doc="Security protocol of each listener name. PLAINTEXT is served; a listener that is to speak SSL or SASL is "
+        "refused at start.",
+    )
+    inter_broker_listener_name: str | None = setting(
+        None,
+        type=SettingType.STRING,
+        doc="Listener for traffic between brokers. It must name one of the listeners; a broker on its own has no "
+        "such traffic.",
+    )
+    socket_send_buffer_bytes: int = setting(
+        102_400, at_least=-1, doc="Size of each socket's send buffer (SO_SNDBUF); -1 leaves it to the system."
+    )
+    socket_receive_buffer_bytes: int = setting(
+        102_400, at_least=-1, doc="Size of each socket's receive buffer (SO_RCVBUF); -1 leaves it to the system."
+    )
+    socket_request_max_bytes: int = setting(
+        104_857_600, at_least=1, doc="Largest request; a connection that announces a larger one is closed."
+    )
+    socket_listen_backlog_size: int = setting(
+        50, at_least=1, doc="Connections that may wait to be accepted on each listener."
+    )
+    max_connections: int = setting(
+        INT_MAX, at_least=0, dynamic="cluster-wide", doc="Most connections this broker keeps open at a time."
+    )
+    max_connections_per_ip: int = setting(
+        INT_MAX, at_least=0, dynamic="cluster-wide", doc="Most connections from one address at a time."
+    )
+    max_connections_per_ip_overrides: str = setting(
+        "",
+        dynamic="cluster-wide",
+        check=_overrides_problem,
+        doc="Limits for single addresses or host names that replace max.connections.per.ip, as host:count,host:count.",
+    )
+    max_connection_creation_rate: int = setting(
+        INT_MAX, at_least=0, dynamic="cluster-wide", doc="Most new connections accepted per second."
+    )
+    connections_max_idle_ms: int = setting(
+        600_000, type=_LONG, doc="A connection on which nothing happens for this long is closed; negative never."
+    )
+    queued_max_requests: int = setting(
+        500, at_least=1, doc="Requests in flight, parked ones apart, beyond which the broker stops reading sockets."
+    )
+    queued_max_request_bytes: int = setting(
+        268_435_456,
+        type=_LONG,
+        kafka_default=-1,
+        differs="Kafka sets no bound, so a burst of large requests can exhaust its memory",
+        doc="Memory held by requests in flight beyond which the broker stops reading sockets; -1 sets no bound. "
+        "At least socket.request.max.bytes.",
+    )
+    request_timeout_ms: int = setting(
+        30_000, at_least=1, doc="Longest time a request that waits inside the broker (for a new topic, say) may take."
+    )
+
+    # Requests
+    message_max_bytes: int = setting(
+        1_048_588, at_least=0, dynamic="cluster-wide", doc="Default of the topics' max.message.bytes."
+    )
+    fetch_max_bytes: int = setting(
+        57_671_680, at_least=1024, doc="Most bytes in the answer to one fetch, whatever the client asks for."
+    )
+    max_incremental_fetch_session_cache_slots: int = setting(
+        1000, at_least=0, doc="Fetch sessions kept; a client without one repeats its full list in each fetch."
+    )
+    max_request_partition_size_limit: int = setting(
+        2000, at_least=1, doc="Most partitions in one answer to DescribeTopicPartitions."
+    )
+    auto_create_topics_enable: bool = setting(
+        True, doc="Whether a topic that a producer or consumer names comes into being by itself."
+    )
+    delete_topic_enable: bool = setting(True, doc="Whether topics may be deleted.")
+    num_partitions: int = setting(1, at_least=1, doc="Partitions of a topic created without a number.")
+    default_replication_factor: int = setting(
+        1, doc="Replicas of a topic created without a number. One broker can hold one replica of each partition."
+    )
+
+    # Logs
+    log_dir: tuple[str, ...] = setting(
+        ("/tmp/kafka-logs",),  # noqa: S108 - Kafka's default, which users of a laptop expect
+        check=lambda dirs: None if dirs and all(dirs) else "give at least one directory",
+        doc="Where data is kept when log.dirs is not given.",
+    )
+    log_dirs: tuple[str, ...] | None = setting(
+        None,
+        type=SettingType.LIST,
+        check=lambda dirs: None if dirs and all(dirs) else "give at least one directory",
+        doc="Directories where data is kept; a new partition goes to the one with the fewest. The first also holds the "
+        "metadata.",
+    )
+    log_segment_bytes: int = setting(
+        1_073_741_824, at_least=1_048_576, dynamic="cluster-wide", doc="Default of the topics' segment.bytes."
+    )
+    log_roll_ms: int | None = setting(
+        None, type=_LONG, at_least=1, dynamic="cluster-wide", doc="Default of segment.ms; wins over log.roll.hours."
+    )
+    log_roll_hours: int = setting(168, at_least=1, doc="Default of segment.ms, in hours.")
+    log_roll_jitter_ms: int | None = setting(
+        None,
+        type=_LONG,
+        at_least=0,
+        dynamic="cluster-wide",
+        doc="Default of segment.jitter.ms; wins over log.roll.jitter.hours.",
+    )
+    log_roll_jitter_hours: int = setting(0, at_least=0, doc="Default of segment.jitter.ms, in hours.")
+    log_retention_ms: int | None = setting(
+        None,
+        type=_LONG,
+        at_least=-1,
+        dynamic="cluster-wide",
+        check=lambda value: "0 would delete every record at once" if value == 0 else None,
+        doc="Default of retention.ms; wins over the minutes and hours. -1 keeps records for ever.",
+    )
+    log_retention_minutes: int | None = setting(
+        None,
+        type=SettingType.INT,
+        at_least=-1,
+        check=lambda value: "0 would delete every record at once" if value == 0 else None,
+        doc="Default of retention.ms, in minutes; wins over the hours.",
+    )
+    log_retention_hours: int = setting(
+        168,
+        at_least=-1,
+        check=lambda value: "0 would delete every record at once" if value == 0 else None,
+        doc="Default of retention.ms, in hours.",
+    )
+    log_retention_bytes: int = setting(
+        -1, type=_LONG, dynamic="cluster-wide", doc="Default of the topics' retention.bytes."
+    )
+    log_retention_check_interval_ms: int = setting(
+        300_000, type=_LONG, at_least=1, doc="Time between two looks for segments that retention lets go."
+    )
+    log_cleanup_policy: tuple[str, ...] = setting(
+        ("delete",), choices=("compact", "delete"), dynamic="cluster-wide", doc="Default of the topics' cleanup.policy."
+    )
+    log_index_size_max_bytes: int = setting(
+        10_485_760, at_least=4, dynamic="cluster-wide", doc="Default of the topics' segment.index.bytes."
+    )
+    log_index_interval_bytes: int = setting(
+        4096, at_least=0, dynamic="cluster-wide", doc="Default of the topics' index.interval.bytes."
+    )
+    log_segment_delete_delay_ms: int = setting(
+        60_000, type=_LONG, at_least=0, dynamic="cluster-wide", doc="Default of the topics' file.delete.delay.ms."
+    )
+    log_flush_interval_messages: int = setting(
+        LONG_MAX, type=_LONG, at_least=1, dynamic="cluster-wide", doc="Default of the topics' flush.messages."
+    )
+    log_flush_interval_ms: int | None = setting(
+        None,
+        type=_LONG,
+        at_least=0,
+        dynamic="cluster-wide",
+        doc="Default of the topics' flush.ms; without it log.flush.scheduler.interval.ms.",
+    )
+    log_flush_scheduler_interval_ms: int = setting(
+        LONG_MAX, type=_LONG, at_least=1, doc="Time between two looks for logs that flush.ms says to force to disk."
+    )
+    log_flush_offset_checkpoint_interval_ms: int = setting(
+        60_000, at_least=1, doc="Time between two writes of the recovery points, which bound the work after a crash."
+    )
+    log_flush_start_offset_checkpoint_interval_ms: int = setting(
+        60_000, at_least=1, doc="Time between two writes of the log start offsets."
+    )
+    log_preallocate: bool = setting(False, dynamic="cluster-wide", doc="Default of the topics' preallocate.")
+    log_message_timestamp_type: str = setting(
+        "CreateTime",
+        choices=("CreateTime", "LogAppendTime"),
+        dynamic="cluster-wide",
+        doc="Default of the topics' message.timestamp.type.",
+    )
+    log_message_timestamp_before_max_ms: int = setting(
+        LONG_MAX,
+        type=_LONG,
+        at_least=0,
+        dynamic="cluster-wide",
+        doc="Default of the topics' message.timestamp.before.max.ms.",
+    )
+    log_message_timestamp_after_max_ms: int = setting(
+        3_600_000,
+        type=_LONG,
+        at_least=0,
+        dynamic="cluster-wide",
+        doc="Default of the topics' message.timestamp.after.max.ms.",
+    )
+    num_recovery_threads_per_data_dir: int = setting(
+        2, at_least=1, dynamic="cluster-wide", doc="Threads that recover the logs of one directory after a crash."
+    )
+    replica_high_watermark_checkpoint_interval_ms: int = setting(
+        5000, type=_LONG, at_least=1, doc="Time between two writes of the high watermarks."
+    )
+    compression_type: str = setting(
+        "producer", choices=_CODECS, dynamic="cluster-wide", doc="Default of the topics' compression.type."
+    )
+    compression_gzip_level: int = setting(
+        -1,
+        at_least=-1,
+        at_most=9,
+        check=lambda level: "0 is not a level of gzip, use -1 or 1 to 9" if level == 0 else None,
+        dynamic="cluster-wide",
+        doc="Default of the topics' compression.gzip.level.",
+    )
+    compression_lz4_level: int = setting(
+        9, at_least=1, at_most=17, dynamic="cluster-wide", doc="Default of the topics' compression.lz4.level."
+    )
+    compression_zstd_level: int = setting(
+        3, at_least=-131072, at_most=22, dynamic="cluster-wide", doc="Default of the topics' compression.zstd.level."
+    )
+    min_insync_replicas: int = setting(
+        1, at_least=1, dynamic="cluster-wide", doc="Default of the topics' min.insync.replicas."
+    )
+    unclean_leader_election_enable: bool = setting(
+        False,
+        dynamic="cluster-wide",
+        doc="Default of the topics' setting of the same name. With one replica no such choice ever arises.",
+    )
+
+    # Producers and groups
+    producer_id_expiration_ms: int = setting(
+        86_400_000,
+        at_least=1,
+        dynamic="cluster-wide",
+        doc="An idempotent producer that sends nothing to a partition for this long is forgotten there.",
+    )
+    offsets_topic_num_partitions: int = setting(50, at_least=1, doc="Partitions of __consumer_offsets when created.")
+    offsets_topic_replication_factor: int = setting(
+        3,
+        type=SettingType.SHORT,
+        at_least=1,
+        doc="Replicas wanted for __consumer_offsets. It gets as many as there are brokers: one.",
+    )
+    offsets_topic_segment_bytes: int = setting(
+        104_857_600, at_least=1_048_576, doc="segment.bytes of __consumer_offsets when created."
+    )
+    offsets_topic_compression_codec: int = setting(
+        0, at_least=0, at_most=4, doc="Codec of what the broker writes there: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."
+    )
+    offset_metadata_max_bytes: int = setting(4096, doc="Longest text that may be committed with an offset.")
+    offsets_retention_minutes: int = setting(
+        10_080, at_least=1, doc="Committed offsets of a group without members are kept this long."
+    )
+    offsets_retention_check_interval_ms: int = setting(
+        600_000, type=_LONG, at_least=1, doc="Time between two looks for offsets to let go."
+    )
+    offsets_commit_timeout_ms: int = setting(
+        5000, at_least=1, doc="Longest time that a commit waits until its record is replicated."
+    )
+    group_min_session_timeout_ms: int = setting(6000, doc="Shortest session timeout that a member may ask for.")
+    group_max_session_timeout_ms: int = setting(1_800_000, doc="Longest session timeout that a member may ask for.")
+    group_initial_rebalance_delay_ms: int = setting(
+        3000, doc="How long an empty group waits for more members after the first has joined."
+    )
+    group_max_size: int = setting(INT_MAX, at_least=1, doc="Most members of one group.")
+
+    explicit: frozenset[str] = frozenset()
+    """Names that the user gave, whether or not the value is the default: DescribeConfigs tells them apart."""
+
+    @property
+    def data_dirs(self) -> tuple[str, ...]:
+        """The directories in force."""
+        return self.log_dirs or self.log_dir
+
+
+BROKER_SETTINGS: Mapping[str, Setting] = settings_of(BrokerSettings)
+
+# The finer unit wins; DescribeConfigs lists the coarser ones as synonyms of the finest.
+UNIT_FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "log.roll.ms": ("log.roll.ms", "log.roll.hours"),
+    "log.roll.jitter.ms": ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    "log.retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    "log.retention.minutes": ("log.retention.minutes", "log.retention.hours"),
+    "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+}
