@@ -1,0 +1,110 @@
+"""What a handler is given, and what it may give back."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+
+from ottla.broker.controller.loop import Controller
+from ottla.broker.coordination.runtime import GroupCoordinator
+from ottla.broker.handlers.fetch_sessions import FetchSessions
+from ottla.broker.replication.partitions import Partitions
+from ottla.broker.storage.log import LogSlice
+from ottla.broker.storage.manager import LogManager
+from ottla.cluster.store import MetadataStore
+from ottla.config.broker import BrokerSettings
+from ottla.config.live import LiveConfig
+from ottla.model.clock import Clock
+from ottla.protocol.schema import TopLevel
+
+
+class ServedApi(NamedTuple):
+    """One line of what ApiVersions tells: an API and the versions it is offered in."""
+
+    key: int
+    min_version: int
+    max_version: int
+
+
+@dataclass(slots=True)
+class Broker:
+    """Everything a handler may reach. Built once, by node.py."""
+
+    node_id: int
+    config: LiveConfig
+    clock: Clock
+    metadata: MetadataStore
+    controller: Controller
+    partitions: Partitions
+    logs: LogManager
+    groups: GroupCoordinator
+    fetch_sessions: FetchSessions
+    served_apis: Sequence[ServedApi]
+
+    @property
+    def settings(self) -> BrokerSettings:
+        """The settings as they are now; dynamic ones may differ at the next request."""
+        return self.config.broker
+
+
+class Call(msgspec.Struct):
+    """Who asks, how, and in which version."""
+
+    api_key: int
+    version: int
+    client_id: str | None
+    client_host: str
+    listener: str
+    principal: str = "User:ANONYMOUS"
+
+
+class Raw(NamedTuple):
+    """A response body packed by the handler itself: bytes, and slices of segments that leave by sendfile."""
+
+    chunks: list[bytes | bytearray | LogSlice]
+    size: int
+
+
+class NoResponse:
+    """Produce with acks=0 is not answered at all."""
+
+
+NO_RESPONSE = NoResponse()
+
+Response = TopLevel | Raw | NoResponse
+
+
+class Parked:
+    """A response that is not ready yet.
+
+    `holds_connection` tells whether later requests of the same connection wait for it. A produce that waits for its
+    replicas does not hold the connection, so the next append goes on meanwhile; everything else does.
+    """
+
+    __slots__ = ("_on_resolved", "_response", "holds_connection")
+
+    def __init__(self, *, holds_connection: bool) -> None:
+        self.holds_connection = holds_connection
+        self._response: Response | None = None
+        self._on_resolved: Callable[[Response], None] | None = None
+
+    @property
+    def resolved(self) -> bool:
+        return self._response is not None
+
+    def resolve(self, response: Response) -> None:
+        """Answer, once; a second answer (a timer that raced with an event) is dropped."""
+        if self._response is not None:
+            return
+        self._response = response
+        if self._on_resolved is not None:
+            self._on_resolved(response)
+
+    def when_resolved(self, callback: Callable[[Response], None]) -> None:
+        if self._response is not None:
+            callback(self._response)
+        else:
+            self._on_resolved = callback
+
+

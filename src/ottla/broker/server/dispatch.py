@@ -1,0 +1,100 @@
+"""From a frame to a handler: header, version, decoding, and errors turned into answers."""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Coroutine
+from typing import Any, NamedTuple
+
+from ottla.broker.handlers.context import Broker, Call, Parked, Response
+from ottla.broker.handlers.failures import failure_response
+from ottla.broker.handlers.table import HANDLERS, Handler
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.protocol import codec
+from ottla.protocol.apis import REQUEST_FLEXIBLE_FROM, ApiKey
+from ottla.protocol.errors import MalformedMessage
+from ottla.protocol.frames import RequestHeader, read_request_header
+from ottla.protocol.messages.api_versions import ApiVersionsRequest
+from ottla.protocol.schema import TopLevel
+
+log = logging.getLogger(__name__)
+
+
+class Answer(NamedTuple):
+    """A request on its way: what it was, how its response begins, and the response or the promise of one."""
+
+    call: Call
+    correlation_id: int
+    flexible_header: bool
+    outcome: "Response | Parked"
+
+
+class Dispatcher:
+    def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
+        self._broker = broker
+        self._loop = loop
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def dispatch(self, frame: bytearray, host: str, listener: str) -> Answer:
+        """Handle one request. MalformedMessage means that the connection cannot go on."""
+        header = read_request_header(frame, REQUEST_FLEXIBLE_FROM)
+        handler = HANDLERS.get(header.api_key)
+        if handler is None:
+            raise MalformedMessage(f"API key {header.api_key} is not served here")
+        call = Call(header.api_key, header.version, header.client_id, host, listener)
+        if not handler.min_version <= header.version <= handler.max_version:
+            return self._wrong_version(header, call)
+        request = codec.decode(handler.request_class, header.version, frame, header.body_start)
+        flexible = header.version >= handler.flexible_from and header.api_key != ApiKey.API_VERSIONS
+        return Answer(call, header.correlation_id, flexible, self._run(handler, call, request))
+
+    def encode(self, response: object, version: int) -> bytearray:
+        assert isinstance(response, TopLevel), response
+        return codec.encode(response, version)
+
+    def _run(self, handler: Handler, call: Call, request: TopLevel) -> Response | Parked:
+        try:
+            outcome = handler.handle(self._broker, call, request)
+        except ApiError as error:
+            return failure_response(request, call.version, error.code, error.message)
+        except Exception:
+            log.exception("%s v%d failed", handler.name, call.version)
+            return failure_response(request, call.version, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        if inspect.iscoroutine(outcome):
+            return self._park(handler, call, request, outcome)
+        if asyncio.isfuture(outcome):
+            return self._park(handler, call, request, _wait(outcome))
+        return outcome  # type: ignore[no-any-return]
+
+    def _park(
+        self, handler: Handler, call: Call, request: TopLevel, coroutine: Coroutine[Any, Any, Response]
+    ) -> Parked:
+        parked = Parked(holds_connection=True)
+        task = self._loop.create_task(self._finish(parked, handler, call, request, coroutine))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return parked
+
+    async def _finish(
+        self, parked: Parked, handler: Handler, call: Call, request: TopLevel, coroutine: Coroutine[Any, Any, Response]
+    ) -> None:
+        try:
+            response = await coroutine
+        except ApiError as error:
+            response = failure_response(request, call.version, error.code, error.message)
+        except Exception:
+            log.exception("%s v%d failed", handler.name, call.version)
+            response = failure_response(request, call.version, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        parked.resolve(response)
+
+    def _wrong_version(self, header: RequestHeader, call: Call) -> Answer:
+        """A client that is too new asks for ApiVersions first; it is told in version 0 what this broker speaks."""
+        if header.api_key != ApiKey.API_VERSIONS:
+            raise MalformedMessage(f"API key {header.api_key} is not served in version {header.version}")
+        call.version = 0
+        error = failure_response(ApiVersionsRequest(), 0, ErrorCode.UNSUPPORTED_VERSION, None, self._broker)
+        return Answer(call, header.correlation_id, False, error)
+
+
+async def _wait(future: "asyncio.Future[Response]") -> Response:
+    return await future
