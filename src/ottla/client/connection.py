@@ -1,0 +1,201 @@
+"""One connection to one broker: requests go out in order, answers come back in the same order."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import struct
+from collections import deque
+from typing import NamedTuple, Self, TypeVar
+
+from ottla.client.errors import ConnectionLost, RequestTimeout, Unreachable, UnsupportedByBroker
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.protocol.codec import decode, encode
+from ottla.protocol.errors import MalformedMessage
+from ottla.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ottla.protocol.schema import TopLevel
+
+R = TypeVar("R", bound=TopLevel)
+
+CLIENT_SOFTWARE_NAME = "ottla"
+CLIENT_SOFTWARE_VERSION = "0.1.0"
+ANSWER_BYTES_MAX = 512 * 1024 * 1024
+CONNECT_TIMEOUT_S = 10.0
+REQUEST_TIMEOUT_S = 30.0
+
+_REQUEST_HEAD = struct.Struct(">ihhih")  # size, API key, version, correlation id, length of the client id
+_INT32 = struct.Struct(">i")
+_INT16 = struct.Struct(">h")
+
+
+class _Waiting(NamedTuple):
+    correlation_id: int
+    answer: asyncio.Future[bytes]
+
+
+class Connection:
+    """Open one with `Connection.open`; any number of tasks may call it at once."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str, client_id: str
+    ) -> None:
+        self.address = address
+        self.versions: dict[int, ApiVersion] = {}
+        """What the broker serves, by API key."""
+        self._reader = reader
+        self._writer = writer
+        self._client_id = client_id.encode()
+        self._next_correlation_id = 0
+        self._waiting: deque[_Waiting] = deque()
+        self._lost: ConnectionLost | None = None
+        self._receiving = asyncio.create_task(self._receive(), name=f"answers from {address}")
+
+    @classmethod
+    async def open(
+        cls, host: str, port: int, *, client_id: str = "ottla", timeout_s: float = CONNECT_TIMEOUT_S
+    ) -> Self:
+        """Connect, and learn which versions the broker speaks."""
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        try:
+            async with asyncio.timeout(timeout_s):
+                reader, writer = await asyncio.open_connection(host, port)
+                connection = cls(reader, writer, address, client_id)
+                try:
+                    await connection._negotiate()
+                except BaseException:
+                    await connection.close()
+                    raise
+                return connection
+        except TimeoutError:
+            raise Unreachable(f"{address} did not answer within {timeout_s:g} s") from None
+        except OSError as error:
+            raise Unreachable(f"{address}: {_reason(error)}") from error
+
+    @property
+    def usable(self) -> bool:
+        return self._lost is None
+
+    async def call(
+        self,
+        request: TopLevel,
+        answer: type[R],
+        *,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+        min_version: int = 0,
+        max_version: int | None = None,
+    ) -> R:
+        """Send a request in the newest version both sides know and decode the answer as `answer`.
+
+        `min_version` and `max_version` narrow the choice where a caller fills in only some versions' fields.
+        """
+        version = self.version_for(request, min_version, max_version)
+        body = await self._exchange(request, version, timeout_s)
+        # ApiVersions answers keep the short header in every version; a client cannot know more before it has read one.
+        start = 1 if version >= answer.FLEXIBLE_FROM and answer.API_KEY != ApiVersionsRequest.API_KEY else 0
+        if start and body[0]:
+            raise MalformedMessage(f"{self.address} sent a response header with fields nobody has defined")
+        return decode(answer, version, body, start)
+
+    def version_for(self, request: TopLevel, min_version: int = 0, max_version: int | None = None) -> int:
+        served = self.versions.get(request.API_KEY)
+        if served is None:
+            raise UnsupportedByBroker(f"the broker at {self.address} does not serve {request.NAME}")
+        highest = min(served.max_version, request.MAX_VERSION if max_version is None else max_version)
+        if highest < max(served.min_version, request.MIN_VERSION, min_version):
+            raise UnsupportedByBroker(
+                f"the broker at {self.address} serves {request.NAME} v{served.min_version} to v{served.max_version}, "
+                f"and this client writes v{max(request.MIN_VERSION, min_version)} to "
+                f"v{request.MAX_VERSION if max_version is None else max_version}"
+            )
+        return highest
+
+    async def close(self) -> None:
+        self._fail(ConnectionLost(f"the connection to {self.address} was closed"))
+        self._receiving.cancel()
+        await asyncio.wait([self._receiving])
+        self._writer.close()
+        with contextlib.suppress(OSError):  # the peer was quicker
+            await self._writer.wait_closed()
+
+    async def _negotiate(self) -> None:
+        request = ApiVersionsRequest(
+            client_software_name=CLIENT_SOFTWARE_NAME, client_software_version=CLIENT_SOFTWARE_VERSION
+        )
+        version = ApiVersionsRequest.MAX_VERSION
+        body = await self._exchange(request, version, REQUEST_TIMEOUT_S)
+        if _INT16.unpack_from(body)[0] == ErrorCode.UNSUPPORTED_VERSION:
+            # An older broker answers in version 0 and says there which version to ask in.
+            refusal = decode(ApiVersionsResponse, 0, body)
+            own = [api.max_version for api in refusal.api_keys if api.api_key == ApiVersionsRequest.API_KEY]
+            version = min(version, own[0]) if own else 0
+            body = await self._exchange(request, version, REQUEST_TIMEOUT_S)
+        response = decode(ApiVersionsResponse, version, body)
+        if response.error_code:
+            raise ApiError(ErrorCode(response.error_code), f"{self.address} refused to say which versions it speaks")
+        self.versions = {api.api_key: api for api in response.api_keys}
+
+    async def _exchange(self, request: TopLevel, version: int, timeout_s: float) -> bytes:
+        """Send one request and wait for the bytes that follow the correlation id of its answer."""
+        if self._lost is not None:
+            raise self._lost
+        correlation_id = self._next_correlation_id
+        self._next_correlation_id = (correlation_id + 1) & 0x7FFF_FFFF
+        body = encode(request, version)
+        tags = b"\x00" if version >= request.FLEXIBLE_FROM else b""
+        client_id = self._client_id
+        size = _REQUEST_HEAD.size - 4 + len(client_id) + len(tags) + len(body)
+        head = _REQUEST_HEAD.pack(size, request.API_KEY, version, correlation_id, len(client_id))
+        waiting = _Waiting(correlation_id, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        self._writer.write(b"".join((head, client_id, tags, body)))
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._writer.drain()
+                return await waiting.answer
+        except TimeoutError:
+            # Answers come in order, so whoever asked after this request waits behind it too.
+            self._fail(ConnectionLost(f"{self.address} stopped answering"))
+            raise RequestTimeout(f"{self.address} did not answer {request.NAME} within {timeout_s:g} s") from None
+        except OSError as error:
+            lost = ConnectionLost(f"the connection to {self.address} broke: {_reason(error)}")
+            self._fail(lost)
+            raise lost from error
+
+    async def _receive(self) -> None:
+        try:
+            while True:
+                size = _INT32.unpack(await self._reader.readexactly(4))[0]
+                if not 4 <= size <= ANSWER_BYTES_MAX:
+                    raise MalformedMessage(f"{self.address} announced an answer of {size} bytes; is it a Kafka broker?")
+                frame = await self._reader.readexactly(size)
+                self._deliver(_INT32.unpack_from(frame)[0], frame[4:])
+        except asyncio.IncompleteReadError:
+            self._fail(ConnectionLost(f"{self.address} closed the connection"))
+        except (OSError, MalformedMessage) as error:
+            self._fail(ConnectionLost(str(error)))
+
+    def _deliver(self, correlation_id: int, body: bytes) -> None:
+        if not self._waiting or self._waiting[0].correlation_id != correlation_id:
+            raise MalformedMessage(f"{self.address} answered request {correlation_id} out of turn")
+        answer = self._waiting.popleft().answer
+        if not answer.done():  # its caller may have been cancelled
+            answer.set_result(body)
+
+    def _fail(self, error: ConnectionLost) -> None:
+        """From now on nothing can be sent, and nobody waits in vain."""
+        if self._lost is not None:
+            return
+        self._lost = error
+        self._writer.close()
+        while self._waiting:
+            answer = self._waiting.popleft().answer
+            if not answer.done():
+                answer.set_exception(error)
+                answer.exception()  # marks it as seen: its caller may have gone already
+
+
+def _reason(error: OSError) -> str:
+    """Why, in the system's words: asyncio puts its own before them."""
+    if isinstance(error, socket.gaierror) or not error.errno:
+        return error.strerror or str(error)
+    return os.strerror(error.errno).lower()

@@ -1,0 +1,108 @@
+"""Offsets of partitions: where they begin and end, what lies at a time, and dropping what lies before an offset."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ottla.client.cluster import Cluster, by_topic, error_code
+from ottla.model.errors import ErrorCode
+from ottla.model.names import TopicPartition
+from ottla.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+from ottla.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+
+BROKER_TIMEOUT_MS = 30_000
+DELETE_TO_HIGH_WATERMARK = -1
+
+_FROM_A_CLIENT = -1
+_VERSION_OF_SPECIAL = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+
+
+class FoundOffset(NamedTuple):
+    """`offset` is None where the partition has no record at or after the time asked for."""
+
+    offset: int | None
+    timestamp: int
+    leader_epoch: int
+
+
+class LowWatermark(NamedTuple):
+    offset: int
+
+
+async def list_offsets(
+    cluster: Cluster, wanted: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, FoundOffset | ErrorCode]:
+    """For each partition the offset at a timestamp, or at LATEST, EARLIEST and so on; an error code where it failed."""
+    min_version = max([1, *(_VERSION_OF_SPECIAL.get(timestamp, 1) for timestamp in wanted.values())])
+
+    async def ask(node: int, partitions: list[TopicPartition]) -> dict[TopicPartition, FoundOffset | ErrorCode]:
+        request = ListOffsetsRequest(
+            replica_id=_FROM_A_CLIENT,
+            topics=[
+                ListOffsetsTopic(
+                    name=topic,
+                    partitions=[
+                        ListOffsetsPartition(partition_index=number, timestamp=wanted[TopicPartition(topic, number)])
+                        for number in numbers
+                    ],
+                )
+                for topic, numbers in by_topic(partitions).items()
+            ],
+            timeout_ms=BROKER_TIMEOUT_MS,
+        )
+        response = await cluster.call(request, ListOffsetsResponse, node=node, min_version=min_version)
+        return {
+            TopicPartition(topic.name, found.partition_index): error_code(found.error_code)
+            if found.error_code
+            else FoundOffset(found.offset if found.offset >= 0 else None, found.timestamp, found.leader_epoch)
+            for topic in response.topics
+            for found in topic.partitions
+        }
+
+    return await cluster.each_leader(wanted, ask)
+
+
+async def delete_records(
+    cluster: Cluster, before: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, LowWatermark | ErrorCode]:
+    """Drop the records below an offset (-1: all); the new first offset of each partition, or why it was refused."""
+
+    async def ask(node: int, partitions: list[TopicPartition]) -> dict[TopicPartition, LowWatermark | ErrorCode]:
+        request = DeleteRecordsRequest(
+            topics=[
+                DeleteRecordsTopic(
+                    name=topic,
+                    partitions=[
+                        DeleteRecordsPartition(partition_index=number, offset=before[TopicPartition(topic, number)])
+                        for number in numbers
+                    ],
+                )
+                for topic, numbers in by_topic(partitions).items()
+            ],
+            timeout_ms=BROKER_TIMEOUT_MS,
+        )
+        response = await cluster.call(request, DeleteRecordsResponse, node=node)
+        return {
+            TopicPartition(topic.name, found.partition_index): error_code(found.error_code)
+            if found.error_code
+            else LowWatermark(found.low_watermark)
+            for topic in response.topics
+            for found in topic.partitions
+        }
+
+    return await cluster.each_leader(before, ask)
