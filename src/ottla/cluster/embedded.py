@@ -1,0 +1,162 @@
+"""A store for one broker on its own: documents in a SQLite file in its first data directory.
+
+Every commit is forced to disk before it counts (write-ahead log, synchronous=FULL). SQLite works in a thread of its
+own, one commit at a time, so the event loop never waits for the disk; the image changes on the loop.
+"""
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from ottla.cluster.documents import CLUSTER_ID_PATH, apply_documents, cluster_id_document
+from ottla.cluster.image import BrokerImage, ClusterImage
+from ottla.cluster.store import ABSENT, Document, StoreError, Subscriber, VersionConflict, Write
+from ottla.model.errors import OttlaError
+from ottla.model.names import format_topic_id, new_topic_id
+
+FILE_NAME = "metadata.sqlite"
+_BROKER_DOCUMENTS = ("/brokers/topics/", "/config/")  # these are in the image; reading their data again is not needed
+
+
+class EmbeddedStore:
+    """MetadataStore over SQLite. Open it with `EmbeddedStore.open`, close it when done."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="metadata")
+        self._turn = asyncio.Lock()
+        self._commits: set[asyncio.Task[None]] = set()
+        self._subscribers: list[Subscriber] = []
+        self._versions: dict[str, int] = {}
+        self._other_documents: dict[str, bytes] = {}
+        self._image = ClusterImage()
+        self._load()
+
+    @classmethod
+    def open(cls, directory: str | Path) -> "EmbeddedStore":
+        """Open the store in this directory, creating directory, file and cluster id if they are missing."""
+        path = Path(directory) / FILE_NAME
+        path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            # The file belongs to one process: a second broker on the same directory must fail, not share.
+            connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS documents"
+                " (path TEXT PRIMARY KEY, data BLOB NOT NULL, version INTEGER NOT NULL) WITHOUT ROWID"
+            )
+            connection.execute(
+                "INSERT OR IGNORE INTO documents VALUES (?, ?, 0)",
+                (CLUSTER_ID_PATH, cluster_id_document(format_topic_id(new_topic_id()))),
+            )
+            connection.execute("COMMIT")
+            _sync_directory(path.parent)
+            return cls(connection)
+        except (sqlite3.Error, msgspec.MsgspecError) as error:
+            connection.close()
+            hint = "another broker is using it" if "locked" in str(error) else "it cannot be read"
+            raise OttlaError(f"metadata in {path}: {hint} ({error})") from error
+
+    @property
+    def image(self) -> ClusterImage:
+        return self._image
+
+    def subscribe(self, callback: Subscriber) -> Callable[[], None]:
+        self._subscribers.append(callback)
+        return lambda: self._subscribers.remove(callback)
+
+    def read(self, path: str) -> Document | None:
+        data = self._other_documents.get(path)
+        return None if data is None else Document(data, self._versions[path])
+
+    def version(self, path: str) -> int:
+        return self._versions.get(path, ABSENT)
+
+    async def commit(self, writes: Sequence[Write]) -> None:
+        # What was begun is carried to its end even if the caller goes away: file and image must not part.
+        task = asyncio.ensure_future(self._commit(tuple(writes)))
+        self._commits.add(task)
+        task.add_done_callback(self._commits.discard)
+        await asyncio.shield(task)
+
+    async def register_broker(self, broker: BrokerImage) -> None:
+        """Brokers are known while they run, so this one is kept in memory only. It is its own controller."""
+        brokers = {**self._image.brokers, broker.id: broker}
+        self._publish(replace(self._image, brokers=brokers, controller_id=broker.id))
+
+    def close(self) -> None:
+        """Finish the commit under way, if any, and close the file."""
+        self._writer.shutdown(wait=True)
+        self._connection.close()
+
+    def _load(self) -> None:
+        self._image = apply_documents(self._image, self._read_all())
+
+    def _read_all(self) -> Iterator[tuple[str, bytes | None]]:
+        for path, data, version in self._connection.execute("SELECT path, data, version FROM documents"):
+            self._remember(path, data, version)
+            yield path, data
+
+    def _remember(self, path: str, data: bytes | None, version: int) -> None:
+        if data is None:
+            self._versions.pop(path, None)
+            self._other_documents.pop(path, None)
+            return
+        self._versions[path] = version
+        if not path.startswith(_BROKER_DOCUMENTS):
+            self._other_documents[path] = data
+
+    async def _commit(self, writes: tuple[Write, ...]) -> None:
+        async with self._turn:
+            for path, _, expected in writes:
+                found = self._versions.get(path, ABSENT)
+                if found != expected:
+                    raise VersionConflict(path, expected, found)
+            try:
+                await asyncio.get_running_loop().run_in_executor(self._writer, self._write, writes)
+            except sqlite3.Error as error:
+                raise StoreError(f"the metadata could not be written: {error}") from error
+            for path, data, expected in writes:
+                self._remember(path, data, expected + 1)
+            self._publish(apply_documents(self._image, ((path, data) for path, data, _ in writes)))
+
+    def _write(self, writes: tuple[Write, ...]) -> None:
+        """In the writer's thread: all of it or nothing, on disk when it returns."""
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.executemany(
+                "DELETE FROM documents WHERE path = ?", [(path,) for path, data, _ in writes if data is None]
+            )
+            connection.executemany(
+                "INSERT OR REPLACE INTO documents VALUES (?, ?, ?)",
+                [(path, data, expected + 1) for path, data, expected in writes if data is not None],
+            )
+            connection.execute("COMMIT")
+        except sqlite3.Error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def _publish(self, image: ClusterImage) -> None:
+        old, self._image = self._image, image
+        for callback in tuple(self._subscribers):
+            callback(old, image)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make the file's name as durable as its content."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
