@@ -70,9 +70,14 @@ class NoResponse:
     """Produce with acks=0 is not answered at all."""
 
 
-NO_RESPONSE = NoResponse()
+class CloseConnection:
+    """The connection cannot go on: the client is to connect again."""
 
-Response = TopLevel | Raw | NoResponse
+
+NO_RESPONSE = NoResponse()
+CLOSE_CONNECTION = CloseConnection()
+
+Response = TopLevel | Raw | NoResponse | CloseConnection
 
 
 class Parked:
@@ -106,5 +111,3 @@ class Parked:
             callback(self._response)
         else:
             self._on_resolved = callback
-
-

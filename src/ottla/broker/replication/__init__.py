@@ -1,0 +1,1 @@
+"""Partitions: a log, who leads it, how far it is committed, and who waits for that."""

@@ -17,7 +17,7 @@ import struct
 from collections import deque
 from collections.abc import Callable
 
-from ottla.broker.handlers.context import Call, NoResponse, Parked, Raw, Response
+from ottla.broker.handlers.context import Call, CloseConnection, NoResponse, Parked, Raw, Response
 from ottla.broker.server.dispatch import Answer, Dispatcher
 from ottla.broker.server.limits import RequestMemory
 from ottla.broker.server.outbox import Outbox
@@ -228,6 +228,8 @@ class Connection:
         while self._slots and self._slots[0].response is not None:
             done = self._slots.popleft()
             self._emit(done.answer, done.response)
+        if self.closed:
+            return
         self._flush()
         if not self.closed and not self._blocked():
             # Not at once: this may run inside another connection's request.
@@ -242,6 +244,8 @@ class Connection:
             add(response_head(answer.correlation_id, response.size, flexible=answer.flexible_header))
             for chunk in response.chunks:
                 add(chunk)
+        elif isinstance(response, CloseConnection):
+            self._refuse("a request failed in a way that its response cannot tell")
         elif not isinstance(response, NoResponse):
             body = self._dispatcher.encode(response, call.version)
             add(response_head(answer.correlation_id, len(body), flexible=answer.flexible_header))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ottla.broker.handlers.context import Broker, Call, Parked, Response
 from ottla.broker.handlers.failures import failure_response
-from ottla.broker.handlers.table import HANDLERS, Handler
+from ottla.broker.handlers.table import Handler, load_handlers
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol import codec
 from ottla.protocol.apis import REQUEST_FLEXIBLE_FROM, ApiKey
@@ -33,12 +33,13 @@ class Dispatcher:
     def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
         self._broker = broker
         self._loop = loop
+        self._handlers = load_handlers()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def dispatch(self, frame: bytearray, host: str, listener: str) -> Answer:
         """Handle one request. MalformedMessage means that the connection cannot go on."""
         header = read_request_header(frame, REQUEST_FLEXIBLE_FROM)
-        handler = HANDLERS.get(header.api_key)
+        handler = self._handlers.get(header.api_key)
         if handler is None:
             raise MalformedMessage(f"API key {header.api_key} is not served here")
         call = Call(header.api_key, header.version, header.client_id, host, listener)
@@ -56,10 +57,10 @@ class Dispatcher:
         try:
             outcome = handler.handle(self._broker, call, request)
         except ApiError as error:
-            return failure_response(request, call.version, error.code, error.message)
+            return failure_response(request, error.code, error.message)
         except Exception:
             log.exception("%s v%d failed", handler.name, call.version)
-            return failure_response(request, call.version, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+            return failure_response(request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
         if inspect.iscoroutine(outcome):
             return self._park(handler, call, request, outcome)
         if asyncio.isfuture(outcome):
@@ -81,10 +82,10 @@ class Dispatcher:
         try:
             response = await coroutine
         except ApiError as error:
-            response = failure_response(request, call.version, error.code, error.message)
+            response = failure_response(request, error.code, error.message)
         except Exception:
             log.exception("%s v%d failed", handler.name, call.version)
-            response = failure_response(request, call.version, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+            response = failure_response(request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
         parked.resolve(response)
 
     def _wrong_version(self, header: RequestHeader, call: Call) -> Answer:
@@ -92,8 +93,10 @@ class Dispatcher:
         if header.api_key != ApiKey.API_VERSIONS:
             raise MalformedMessage(f"API key {header.api_key} is not served in version {header.version}")
         call.version = 0
-        error = failure_response(ApiVersionsRequest(), 0, ErrorCode.UNSUPPORTED_VERSION, None, self._broker)
-        return Answer(call, header.correlation_id, False, error)
+        told = self._handlers[header.api_key].handle(self._broker, call, ApiVersionsRequest())
+        told.error_code = ErrorCode.UNSUPPORTED_VERSION
+        told.api_keys = [entry for entry in told.api_keys if entry.api_key == ApiKey.API_VERSIONS]
+        return Answer(call, header.correlation_id, False, told)
 
 
 async def _wait(future: "asyncio.Future[Response]") -> Response:

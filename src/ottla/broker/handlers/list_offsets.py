@@ -1,0 +1,78 @@
+"""ListOffsets, key 2, versions 1 to 11.
+
+Offsets by time: latest (-1), earliest (-2), that of the largest timestamp (-3), earliest local (-4), latest tiered
+(-5), earliest pending upload (-6), or the first record at or after a timestamp, exact to the record.
+There is no tiered storage: earliest local is earliest, and latest tiered and pending upload have no answer (-1).
+"""
+
+from typing import NamedTuple
+
+from ottla.broker.handlers.context import Broker, Call
+from ottla.broker.replication.partition import NO_EPOCH, Partition
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+NOTHING = -1
+READ_COMMITTED = 1
+
+# From which version each special timestamp is understood; before that it is an unsupported request.
+SINCE_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+
+
+class Found(NamedTuple):
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+def handle(broker: Broker, call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    response = ListOffsetsResponse()
+    committed_only = request.isolation_level == READ_COMMITTED
+    for topic in request.topics:
+        answers = []
+        for asked in topic.partitions:
+            answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+            answers.append(answer)
+            try:
+                partition = broker.partitions.get((topic.name, asked.partition_index))
+                partition.check_epoch(asked.current_leader_epoch)
+                found = _find(partition, call.version, asked, committed_only=committed_only)
+            except ApiError as error:
+                answer.error_code = error.code
+            else:
+                answer.timestamp, answer.offset, answer.leader_epoch = found
+        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return response
+
+
+def _find(partition: Partition, version: int, asked: ListOffsetsPartition, *, committed_only: bool) -> Found:
+    log, timestamp = partition.log, asked.timestamp
+    if timestamp < EARLIEST_PENDING_UPLOAD or version < SINCE_VERSION.get(timestamp, 0):
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} is not understood in version {version}")
+    end = partition.last_stable_offset if committed_only else partition.high_watermark
+    match timestamp:
+        case -1:
+            return Found(NOTHING, end, partition.leader_epoch)
+        case -2 | -4:
+            return Found(NOTHING, log.start_offset, log.leader_epochs.epoch_at(log.start_offset))
+        case -5 | -6:
+            return Found(NOTHING, NOTHING, NO_EPOCH)
+        case -3:
+            found = log.max_timestamp_offset()
+        case _:
+            found = log.offset_for_timestamp(timestamp)
+    if found is None or found[1] >= end:
+        return Found(NOTHING, NOTHING, NO_EPOCH)
+    return Found(*found)

@@ -1,0 +1,74 @@
+"""The one list of what is served: API, versions, handler. ApiVersions tells clients exactly this.
+
+A handler's module is imported when the broker starts to serve, not when this table is read.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from ottla.broker.handlers.context import ServedApi
+from ottla.protocol.apis import API, ApiKey
+from ottla.protocol.schema import TopLevel
+
+SERVED = (
+    ApiKey.PRODUCE,
+    ApiKey.FETCH,
+    ApiKey.LIST_OFFSETS,
+    ApiKey.METADATA,
+    ApiKey.OFFSET_COMMIT,
+    ApiKey.OFFSET_FETCH,
+    ApiKey.FIND_COORDINATOR,
+    ApiKey.JOIN_GROUP,
+    ApiKey.HEARTBEAT,
+    ApiKey.LEAVE_GROUP,
+    ApiKey.SYNC_GROUP,
+    ApiKey.DESCRIBE_GROUPS,
+    ApiKey.LIST_GROUPS,
+    ApiKey.API_VERSIONS,
+    ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS,
+    ApiKey.DELETE_RECORDS,
+    ApiKey.INIT_PRODUCER_ID,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    ApiKey.DESCRIBE_CONFIGS,
+    ApiKey.ALTER_CONFIGS,
+    ApiKey.DESCRIBE_LOG_DIRS,
+    ApiKey.CREATE_PARTITIONS,
+    ApiKey.DELETE_GROUPS,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    ApiKey.OFFSET_DELETE,
+    ApiKey.DESCRIBE_CLUSTER,
+    ApiKey.LIST_CONFIG_RESOURCES,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+)
+
+# Where Kafka 4.3 advertises something else than its schemas define. Version 6 of InitProducerId is not stable yet;
+# Produce below 3 is advertised because librdkafka breaks on a higher minimum, and refused when used.
+ADVERTISED = {ApiKey.PRODUCE: (0, 13), ApiKey.INIT_PRODUCER_ID: (0, 5)}
+
+
+class Handler(NamedTuple):
+    name: str
+    min_version: int
+    max_version: int
+    flexible_from: int
+    request_class: type[TopLevel]
+    handle: Callable[..., Any]
+
+
+def advertised() -> tuple[ServedApi, ...]:
+    return tuple(ServedApi(key, *ADVERTISED.get(key, (API[key].min_version, API[key].max_version))) for key in SERVED)
+
+
+def load_handlers() -> dict[int, Handler]:
+    """Import every handler; the keys are plain API keys."""
+    handlers: dict[int, Handler] = {}
+    for key in SERVED:
+        spec = API[key]
+        module = import_module(f"ottla.broker.handlers.{key.name.lower()}")
+        most = ADVERTISED.get(key, (0, spec.max_version))[1]
+        handlers[int(key)] = Handler(
+            spec.name, spec.min_version, most, spec.flexible_from, spec.request_class, module.handle
+        )
+    return handlers

@@ -1,0 +1,90 @@
+"""A partition on the broker that leads it: its log, its high watermark, and the fetches waiting for more.
+
+With one replica everything appended is committed at once, so the high watermark is the end of the log.
+"""
+
+import asyncio
+
+from ottla.broker.replication.waiters import FetchWait
+from ottla.broker.storage.log import AppendResult, Log, LogSlice
+from ottla.cluster.image import PartitionImage
+from ottla.model.errors import ApiError, ErrorCode
+
+ACKS_ALL = -1
+NO_EPOCH = -1
+
+
+class Partition:
+    __slots__ = ("_flushing", "isr", "leader_epoch", "log", "topic_id", "tp", "waiters")
+
+    def __init__(self, log: Log, state: PartitionImage) -> None:
+        self.log = log
+        self.tp = log.tp
+        self.topic_id = log.topic_id
+        self.leader_epoch = state.leader_epoch
+        self.isr = state.isr
+        self.waiters: set[FetchWait] = set()
+        self._flushing = asyncio.Lock()
+
+    @property
+    def high_watermark(self) -> int:
+        return self.log.end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self.log.end_offset
+
+    def check_epoch(self, known_by_client: int) -> None:
+        """Refuse a client that knows an older or a newer leader than this one."""
+        if known_by_client == NO_EPOCH or known_by_client == self.leader_epoch:
+            return
+        if known_by_client < self.leader_epoch:
+            raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
+        raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    def check_enough_replicas(self) -> None:
+        needed = self.log.config.min_insync_replicas
+        if len(self.isr) < needed:
+            raise ApiError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self.tp} has {len(self.isr)} in-sync replica(s) and min.insync.replicas is {needed}",
+            )
+
+    def append(self, records: bytearray | memoryview, now_ms: int, *, acks: int = ACKS_ALL) -> AppendResult:
+        """Append a producer's batch. With acks=all enough replicas must be in sync before anything is written."""
+        if acks == ACKS_ALL:
+            self.check_enough_replicas()
+        result = self.log.append_as_leader(records, self.leader_epoch, now_ms)
+        if self.waiters:
+            self._tell_waiters(len(records))
+        return result
+
+    def append_internal(self, records: bytearray, now_ms: int) -> AppendResult:
+        """Append a batch that this broker's own coordinator wrote."""
+        result = self.log.append_as_leader(records, self.leader_epoch, now_ms, origin="coordinator")
+        if self.waiters:
+            self._tell_waiters(len(records))
+        return result
+
+    def read(self, offset: int, max_bytes: int, *, committed_only: bool, min_one_batch: bool) -> LogSlice:
+        end = self.last_stable_offset if committed_only else self.high_watermark
+        return self.log.read(offset, max_bytes, end, min_one_batch=min_one_batch)
+
+    def _tell_waiters(self, size: int) -> None:
+        for waiter in tuple(self.waiters):
+            waiter.arrived(size)
+
+    def stop(self) -> None:
+        """The partition is going away: whoever waits for it is answered now."""
+        for waiter in tuple(self.waiters):
+            waiter.finish_soon()
+
+    @property
+    def flush_due(self) -> bool:
+        return self.log.unflushed_records >= self.log.config.flush_messages
+
+    async def flush_to(self, offset: int) -> None:
+        """Return once everything before `offset` is on the disk. Callers that come together share one flush."""
+        async with self._flushing:
+            if self.log.recovery_point < offset:
+                await asyncio.to_thread(self.log.flush)
