@@ -36,7 +36,7 @@ class Partition:
 
     def check_epoch(self, known_by_client: int) -> None:
         """Refuse a client that knows an older or a newer leader than this one."""
-        if known_by_client == NO_EPOCH or known_by_client == self.leader_epoch:
+        if known_by_client in (NO_EPOCH, self.leader_epoch):
             return
         if known_by_client < self.leader_epoch:
             raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)

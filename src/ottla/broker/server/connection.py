@@ -77,6 +77,11 @@ class Connection:
         self.closed = False
         self._resume_reading()
 
+    @property
+    def busy(self) -> bool:
+        """Whether a request is being worked on. A peer that does not read what it was sent is not busy but gone."""
+        return bool(self._slots) and not self._writing
+
     # Reading
 
     def _on_readable(self) -> None:

@@ -1,0 +1,211 @@
+"""The broker as a whole: builds every part, starts them in order and stops them in the opposite order.
+
+Start: metadata, settings, logs (recovered if the last stop was not clean), partitions, groups, sockets.
+Stop:  sockets (what is in flight is finished), groups, jobs, logs (flushed, marked clean), metadata.
+"""
+
+import asyncio
+import functools
+import logging
+import os
+import random
+import resource
+import signal
+import socket
+import time
+from collections.abc import Callable
+
+import uvloop
+
+from ottla.broker.controller.loop import Controller
+from ottla.broker.coordination.partition_log import PartitionLog
+from ottla.broker.coordination.runtime import GroupCoordinator
+from ottla.broker.handlers.context import Broker
+from ottla.broker.handlers.fetch_sessions import FetchSessions
+from ottla.broker.handlers.table import advertised
+from ottla.broker.jobs import Job, Jobs
+from ottla.broker.replication.partitions import Partitions
+from ottla.broker.server.dispatch import Dispatcher
+from ottla.broker.server.listener import Listener, Server
+from ottla.broker.storage.manager import LogManager
+from ottla.cluster.embedded import EmbeddedStore
+from ottla.cluster.image import CLUSTER_WIDE, BrokerImage, ClusterImage, Endpoint
+from ottla.config.broker import BrokerSettings
+from ottla.config.listeners import ListenerAddress, advertised_listeners, opened_listeners
+from ottla.config.live import LiveConfig
+
+log = logging.getLogger(__name__)
+
+STOP_GRACE_SECONDS = 10.0
+DELETED_FILES_INTERVAL_MS = 1_000
+PRODUCER_EXPIRY_INTERVAL_MS = 600_000
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+class Node:
+    """One broker. `start` returns when it accepts connections; `stop` when everything is on disk."""
+
+    def __init__(self, settings: BrokerSettings) -> None:
+        self.clock = SystemClock()
+        self.config = LiveConfig(settings)
+        self.node_id = settings.node_id
+        self.store = EmbeddedStore.open(log_directories(settings)[0])
+        self.logs = LogManager(settings, self.config.topic, self.clock)
+        self.partitions = Partitions(self.node_id, self.logs, self.config)
+        self.controller = Controller(self.store, self.config, self.node_id)
+        self.groups = GroupCoordinator(
+            PartitionLog(self.partitions, self.store, self.clock), lambda: self.config.broker, self.clock
+        )
+        self._server: Server | None = None
+        self._jobs: Jobs | None = None
+
+    async def start(self) -> list[str]:
+        """Returns the addresses that accept connections, as `NAME://host:port`."""
+        self._apply_settings(None, self.store.image)
+        await asyncio.to_thread(self.logs.open)
+        self.partitions.apply(None, self.store.image)
+        self._forget_strays()
+        self.store.subscribe(self._on_change)
+        self.groups.start()
+        loop = asyncio.get_running_loop()
+        self._server = Server(self.config, Dispatcher(self._handler_context(), loop), loop)
+        self._server.bind(opened_listeners(self.config.broker))
+        await self.store.register_broker(self._describe(self._server.listeners))
+        self._jobs = Jobs(self._background())
+        self._jobs.start()
+        self._server.start()
+        return [str(listener.address._replace(port=listener.port)) for listener in self._server.listeners]
+
+    async def stop(self) -> None:
+        # First whatever is parked is answered: a consumer waiting in a rebalance must not hold up the stop.
+        self.groups.shutdown()
+        for partition in self.partitions:
+            partition.stop()
+        if self._server is not None:
+            await self._server.stop(STOP_GRACE_SECONDS)
+        if self._jobs is not None:
+            await self._jobs.stop()
+        await asyncio.to_thread(self.logs.close)
+        self.store.close()
+
+    def _handler_context(self) -> Broker:
+        return Broker(
+            node_id=self.node_id,
+            config=self.config,
+            clock=self.clock,
+            metadata=self.store,
+            controller=self.controller,
+            partitions=self.partitions,
+            logs=self.logs,
+            groups=self.groups,
+            fetch_sessions=FetchSessions(
+                lambda: self.config.broker.max_incremental_fetch_session_cache_slots,
+                lambda: random.randrange(1, 2**31),  # noqa: S311 (an id, not a secret)
+            ),
+            served_apis=advertised(),
+        )
+
+    def _on_change(self, old: ClusterImage, new: ClusterImage) -> None:
+        self._apply_settings(old, new)
+        self.partitions.apply(old, new)
+        gone = [name for name in old.topics if name not in new.topics]
+        if gone:
+            self.groups.on_topics_deleted(gone)
+
+    def _apply_settings(self, old: ClusterImage | None, new: ClusterImage) -> None:
+        if old is None or old.broker_configs is not new.broker_configs:
+            configs = new.broker_configs
+            self.config.update_broker(configs.get(CLUSTER_WIDE, {}), configs.get(str(self.node_id), {}))
+        before = old.topics if old is not None else {}
+        if before is new.topics:
+            return
+        for name in before:
+            if name not in new.topics:
+                self.config.update_topic(name, None)
+        for name, topic in new.topics.items():
+            if before.get(name) is not topic:
+                self.config.update_topic(name, topic.configs)
+
+    def _forget_strays(self) -> None:
+        """Directories of topics that are gone: their deletion was cut short by a crash."""
+        known = {
+            (name, index): topic.topic_id
+            for name, topic in self.store.image.topics.items()
+            for index in range(len(topic.partitions))
+        }
+        for stray in self.logs.strays(known):
+            log.warning("%s belongs to no topic and is set aside", stray)
+            self.logs.set_aside(stray)
+
+    def _describe(self, listeners: list[Listener]) -> BrokerImage:
+        ports = {listener.address.name: listener.port for listener in listeners}
+        endpoints = tuple(
+            Endpoint(address.name, _reachable_host(address), address.port or ports[address.name])
+            for address in advertised_listeners(self.config.broker)
+        )
+        return BrokerImage(self.node_id, self.config.broker.broker_rack, endpoints)
+
+    def _background(self) -> list[Job]:
+        in_thread = functools.partial(functools.partial, asyncio.to_thread)
+        logs = self.logs
+        settings = self.config.static
+        return [
+            Job("retention", lambda: settings.log_retention_check_interval_ms, in_thread(logs.apply_retention)),
+            Job("flush", lambda: settings.log_flush_scheduler_interval_ms, in_thread(logs.flush_due)),
+            Job("checkpoint", lambda: settings.log_flush_offset_checkpoint_interval_ms, in_thread(logs.checkpoint)),
+            Job("deleted files", lambda: DELETED_FILES_INTERVAL_MS, in_thread(logs.remove_deleted)),
+            Job("producer expiry", lambda: PRODUCER_EXPIRY_INTERVAL_MS, in_thread(logs.expire_producers)),
+            Job("offset expiry", lambda: settings.offsets_retention_check_interval_ms, self._expire_offsets),
+        ]
+
+    async def _expire_offsets(self) -> None:
+        await self.groups.expire()
+
+
+def log_directories(settings: BrokerSettings) -> tuple[str, ...]:
+    return settings.log_dirs or (settings.log_dir,)
+
+
+def _reachable_host(address: ListenerAddress) -> str:
+    return socket.gethostname() if address.on_every_interface else address.host
+
+
+def allow_many_descriptors() -> None:
+    """One descriptor per connection and per segment: take all that the system allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def run(settings: BrokerSettings, *, announce: Callable[[str], None]) -> int:
+    """Run a broker until SIGTERM or SIGINT. `announce` is told once, when it accepts connections."""
+    allow_many_descriptors()
+    for directory in log_directories(settings):
+        os.makedirs(directory, exist_ok=True)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_serve(settings, announce))
+
+
+async def _serve(settings: BrokerSettings, announce: Callable[[str], None]) -> int:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    node = Node(settings)
+    try:
+        addresses = await node.start()
+        announce(f"ottla broker {node.node_id} accepts connections on {', '.join(addresses)}")
+        await stopped.wait()
+        log.info("stopping")
+    finally:
+        await node.stop()
+    return 0
