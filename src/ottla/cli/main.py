@@ -4,12 +4,13 @@ import difflib
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
+from ottla.cli.error_words import in_words
 from ottla.cli.names import BY_NAME, BY_SCRIPT, COMMANDS, Command
 from ottla.cli.output import complain
-from ottla.model.errors import OttlaError
+from ottla.model.errors import ApiError, OttlaError
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
@@ -22,8 +23,26 @@ class CommandModule(Protocol):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """`ottla SUBCOMMAND ...`"""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    """`ottla COMMAND ...`"""
+    return _guarded(lambda: _ottla(list(sys.argv[1:] if argv is None else argv)))
+
+
+def run_by_name() -> int:
+    """Entry point of `kafka-topics.sh` and its siblings: the executable's own name says which command to run."""
+    called = os.path.basename(sys.argv[0])
+    command = BY_SCRIPT.get(called.removesuffix(".sh"))
+    if command is None:
+        complain(_unknown("executable", called, BY_SCRIPT))
+        return EXIT_FAILED
+    return _guarded(lambda: run(command, sys.argv[1:], called))
+
+
+def run(command: Command, argv: Sequence[str], prog: str) -> int:
+    module = cast("CommandModule", importlib.import_module(f"ottla.cli.{command.module}"))
+    return module.main(argv, prog)
+
+
+def _ottla(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         if len(arguments) > 1 and arguments[0] == "help" and arguments[1] in BY_NAME:
             return run(BY_NAME[arguments[1]], ["--help"], f"ottla {arguments[1]}")
@@ -40,23 +59,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run(command, rest, f"ottla {name}")
 
 
-def run_by_name() -> int:
-    """Entry point of `kafka-topics.sh` and its siblings: the executable's own name says which command to run."""
-    called = os.path.basename(sys.argv[0])
-    command = BY_SCRIPT.get(called.removesuffix(".sh"))
-    if command is None:
-        complain(_unknown("executable", called, BY_SCRIPT))
-        return EXIT_FAILED
-    return run(command, sys.argv[1:], called)
-
-
-def run(command: Command, argv: Sequence[str], prog: str) -> int:
-    """Run a command; the one place where errors become words on stderr and an exit code."""
-    module = cast("CommandModule", importlib.import_module(f"ottla.cli.{command.module}"))
+def _guarded(work: Callable[[], int]) -> int:
+    """The one place where errors become words on stderr and an exit code."""
     try:
-        return module.main(argv, prog)
+        code = work()
+        sys.stdout.flush()  # so that a reader that has gone is noticed here
     except OttlaError as error:
-        complain(str(error))
+        complain(in_words(error) if isinstance(error, ApiError) else str(error))
         return EXIT_FAILED
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
@@ -67,6 +76,7 @@ def run(command: Command, argv: Sequence[str], prog: str) -> int:
     except OSError as error:
         complain(str(error))
         return EXIT_FAILED
+    return code
 
 
 def _overview() -> str:

@@ -2,13 +2,13 @@
 
 import argparse
 import os
-import re
 import socket
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
 from ottla.cli.output import CommandError, note
+from ottla.config.properties import parse_properties
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_PORT = 9092
@@ -22,6 +22,7 @@ class ToolParser(argparse.ArgumentParser):
     def __init__(self, prog: str, description: str, examples: str = "", *, help_without_arguments: bool = True) -> None:
         super().__init__(
             prog=prog,
+            usage="%(prog)s [options]",
             description=description,
             epilog=f"examples:\n{examples.rstrip()}" if examples else None,
             formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -105,48 +106,18 @@ def client_settings(args: argparse.Namespace) -> dict[str, str]:
 
 
 def read_properties(path: str) -> dict[str, str]:
-    """A Java properties file: `key=value`, `key: value` or `key value`, comments, and lines joined by a backslash."""
+    """The settings in a Java properties file."""
+    return parse_properties(read_text(path))
+
+
+def read_text(path: str) -> str:
     try:
         with open(path, encoding="utf-8") as file:
-            return parse_properties(file.read())
+            return file.read()
     except OSError as error:
         raise CommandError(f"cannot read {path}: {error.strerror}") from error
-
-
-_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_KEY = re.compile(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*(.*)", re.DOTALL)
-
-
-def parse_properties(text: str) -> dict[str, str]:
-    properties: dict[str, str] = {}
-    logical = ""
-    for line in text.splitlines():
-        stripped = line.lstrip()
-        if not logical and (not stripped or stripped[0] in "#!"):
-            continue
-        logical += stripped
-        if (len(logical) - len(logical.rstrip("\\"))) % 2:
-            logical = logical[:-1]
-            continue
-        _add_property(properties, logical)
-        logical = ""
-    if logical:
-        _add_property(properties, logical)
-    return properties
-
-
-def _add_property(properties: dict[str, str], line: str) -> None:
-    match = _KEY.fullmatch(line)
-    assert match is not None, "the pattern takes any text"
-    properties[_unescape(match[1])] = _unescape(match[2])
-
-
-def _unescape(text: str) -> str:
-    return re.sub(
-        r"\\(u[0-9a-fA-F]{4}|.)",
-        lambda found: chr(int(found[1][1:], 16)) if len(found[1]) == 5 else _ESCAPES.get(found[1], found[1]),
-        text,
-    )
+    except UnicodeDecodeError:
+        raise CommandError(f"cannot read {path}: it is not UTF-8 text") from None
 
 
 def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:

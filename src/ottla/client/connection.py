@@ -12,6 +12,7 @@ from ottla.client.errors import ConnectionLost, RequestTimeout, Unreachable, Uns
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.errors import MalformedMessage
+from ottla.protocol.frames import SIZE, read_response_header, request_frame
 from ottla.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.schema import TopLevel
 
@@ -23,8 +24,6 @@ ANSWER_BYTES_MAX = 512 * 1024 * 1024
 CONNECT_TIMEOUT_S = 10.0
 REQUEST_TIMEOUT_S = 30.0
 
-_REQUEST_HEAD = struct.Struct(">ihhih")  # size, API key, version, correlation id, length of the client id
-_INT32 = struct.Struct(">i")
 _INT16 = struct.Struct(">h")
 
 
@@ -44,7 +43,7 @@ class Connection:
         """What the broker serves, by API key."""
         self._reader = reader
         self._writer = writer
-        self._client_id = client_id.encode()
+        self._client_id = client_id
         self._next_correlation_id = 0
         self._waiting: deque[_Waiting] = deque()
         self._lost: ConnectionLost | None = None
@@ -89,12 +88,11 @@ class Connection:
         `min_version` and `max_version` narrow the choice where a caller fills in only some versions' fields.
         """
         version = self.version_for(request, min_version, max_version)
-        body = await self._exchange(request, version, timeout_s)
+        frame = await self._exchange(request, version, timeout_s)
         # ApiVersions answers keep the short header in every version; a client cannot know more before it has read one.
-        start = 1 if version >= answer.FLEXIBLE_FROM and answer.API_KEY != ApiVersionsRequest.API_KEY else 0
-        if start and body[0]:
-            raise MalformedMessage(f"{self.address} sent a response header with fields nobody has defined")
-        return decode(answer, version, body, start)
+        flexible = version >= answer.FLEXIBLE_FROM and answer.API_KEY != ApiVersionsRequest.API_KEY
+        _, body_start = read_response_header(frame, flexible=flexible)
+        return decode(answer, version, frame, body_start)
 
     def version_for(self, request: TopLevel, min_version: int = 0, max_version: int | None = None) -> int:
         served = self.versions.get(request.API_KEY)
@@ -122,32 +120,36 @@ class Connection:
             client_software_name=CLIENT_SOFTWARE_NAME, client_software_version=CLIENT_SOFTWARE_VERSION
         )
         version = ApiVersionsRequest.MAX_VERSION
-        body = await self._exchange(request, version, REQUEST_TIMEOUT_S)
-        if _INT16.unpack_from(body)[0] == ErrorCode.UNSUPPORTED_VERSION:
+        frame = await self._exchange(request, version, REQUEST_TIMEOUT_S)
+        _, start = read_response_header(frame, flexible=False)
+        if _INT16.unpack_from(frame, start)[0] == ErrorCode.UNSUPPORTED_VERSION:
             # An older broker answers in version 0 and says there which version to ask in.
-            refusal = decode(ApiVersionsResponse, 0, body)
+            refusal = decode(ApiVersionsResponse, 0, frame, start)
             own = [api.max_version for api in refusal.api_keys if api.api_key == ApiVersionsRequest.API_KEY]
             version = min(version, own[0]) if own else 0
-            body = await self._exchange(request, version, REQUEST_TIMEOUT_S)
-        response = decode(ApiVersionsResponse, version, body)
+            frame = await self._exchange(request, version, REQUEST_TIMEOUT_S)
+        response = decode(ApiVersionsResponse, version, frame, start)
         if response.error_code:
             raise ApiError(ErrorCode(response.error_code), f"{self.address} refused to say which versions it speaks")
         self.versions = {api.api_key: api for api in response.api_keys}
 
     async def _exchange(self, request: TopLevel, version: int, timeout_s: float) -> bytes:
-        """Send one request and wait for the bytes that follow the correlation id of its answer."""
+        """Send one request and wait for the frame of its answer, without its size."""
         if self._lost is not None:
             raise self._lost
         correlation_id = self._next_correlation_id
         self._next_correlation_id = (correlation_id + 1) & 0x7FFF_FFFF
-        body = encode(request, version)
-        tags = b"\x00" if version >= request.FLEXIBLE_FROM else b""
-        client_id = self._client_id
-        size = _REQUEST_HEAD.size - 4 + len(client_id) + len(tags) + len(body)
-        head = _REQUEST_HEAD.pack(size, request.API_KEY, version, correlation_id, len(client_id))
+        frame = request_frame(
+            request.API_KEY,
+            version,
+            correlation_id,
+            self._client_id,
+            encode(request, version),
+            flexible=version >= request.FLEXIBLE_FROM,
+        )
         waiting = _Waiting(correlation_id, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
-        self._writer.write(b"".join((head, client_id, tags, body)))
+        self._writer.write(frame)
         try:
             async with asyncio.timeout(timeout_s):
                 await self._writer.drain()
@@ -164,22 +166,22 @@ class Connection:
     async def _receive(self) -> None:
         try:
             while True:
-                size = _INT32.unpack(await self._reader.readexactly(4))[0]
+                size = SIZE.unpack(await self._reader.readexactly(SIZE.size))[0]
                 if not 4 <= size <= ANSWER_BYTES_MAX:
                     raise MalformedMessage(f"{self.address} announced an answer of {size} bytes; is it a Kafka broker?")
                 frame = await self._reader.readexactly(size)
-                self._deliver(_INT32.unpack_from(frame)[0], frame[4:])
+                self._deliver(read_response_header(frame, flexible=False)[0], frame)
         except asyncio.IncompleteReadError:
             self._fail(ConnectionLost(f"{self.address} closed the connection"))
         except (OSError, MalformedMessage) as error:
             self._fail(ConnectionLost(str(error)))
 
-    def _deliver(self, correlation_id: int, body: bytes) -> None:
+    def _deliver(self, correlation_id: int, frame: bytes) -> None:
         if not self._waiting or self._waiting[0].correlation_id != correlation_id:
             raise MalformedMessage(f"{self.address} answered request {correlation_id} out of turn")
         answer = self._waiting.popleft().answer
         if not answer.done():  # its caller may have been cancelled
-            answer.set_result(body)
+            answer.set_result(frame)
 
     def _fail(self, error: ConnectionLost) -> None:
         """From now on nothing can be sent, and nobody waits in vain."""
