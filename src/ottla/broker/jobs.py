@@ -18,7 +18,7 @@ class Job(NamedTuple):
 
 
 class Jobs:
-    """Runs each job at its interval until stopped. A round that fails is logged, and the next one comes all the same."""
+    """Runs each job at its interval until stopped. A round that fails is logged; the next one comes all the same."""
 
     def __init__(self, jobs: list[Job]) -> None:
         self._jobs = jobs

@@ -7,6 +7,7 @@ import asyncio
 
 from ottla.broker.replication.waiters import FetchWait
 from ottla.broker.storage.log import AppendResult, Log, LogSlice
+from ottla.broker.storage.validation import AppendOrigin
 from ottla.cluster.image import PartitionImage
 from ottla.model.errors import ApiError, ErrorCode
 
@@ -61,7 +62,7 @@ class Partition:
 
     def append_internal(self, records: bytearray, now_ms: int) -> AppendResult:
         """Append a batch that this broker's own coordinator wrote."""
-        result = self.log.append_as_leader(records, self.leader_epoch, now_ms, origin="coordinator")
+        result = self.log.append_as_leader(records, self.leader_epoch, now_ms, origin=AppendOrigin.COORDINATOR)
         if self.waiters:
             self._tell_waiters(len(records))
         return result
@@ -81,7 +82,8 @@ class Partition:
 
     @property
     def flush_due(self) -> bool:
-        return self.log.unflushed_records >= self.log.config.flush_messages
+        """Whether flush.messages asks for a flush before the last append is acknowledged."""
+        return self.log.flush_required
 
     async def flush_to(self, offset: int) -> None:
         """Return once everything before `offset` is on the disk. Callers that come together share one flush."""
