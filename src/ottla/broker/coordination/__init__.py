@@ -1,0 +1,1 @@
+"""Coordinators: pure machines that decide, and the runtime that writes, replays, answers and keeps time."""

@@ -1,0 +1,228 @@
+"""All groups of one partition of `__consumer_offsets`, as a state machine.
+
+Two kinds of method, and no third:
+  on_*, commit, heartbeat, ...   read state and return what is to be done; they may change soft state.
+  replay                         applies one record. It is the only writer of hard state, so groups loaded from the
+                                 log are the same as groups that lived through the events.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from ottla.broker.coordination.effects import Decision, Now, SetTimer, TimerKey
+from ottla.broker.coordination.groups import joining, membership, offsets, rebalancing
+from ottla.broker.coordination.groups.events import Commit, GroupRules, Join, Joined, Leave, Left, Sync, Synced
+from ottla.broker.coordination.groups.group import JOIN_TIMER, SESSION_TIMER, SYNC_TIMER, Group
+from ottla.broker.coordination.groups.offsets import Committed, Entry
+from ottla.broker.coordination.groups.states import State
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.protocol.coordinator_records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    Key,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+
+COMMIT_RECORD_OVERHEAD_BYTES = 60
+MEMBER_RECORD_OVERHEAD_BYTES = 60
+
+
+class GroupMachine:
+    def __init__(self) -> None:
+        self.groups: dict[str, Group] = {}
+
+    # Members
+
+    def on_join(self, event: Join, now: Now, rules: GroupRules) -> Decision:
+        if not rules.min_session_timeout_ms <= event.session_timeout_ms <= rules.max_session_timeout_ms:
+            return _reply(event.ticket, Joined(event.member_id, ErrorCode.INVALID_SESSION_TIMEOUT))
+        group = self.groups.get(event.group_id)
+        if group is not None:
+            return joining.on_join(group, event, now, rules)
+        if event.member_id:
+            return _reply(event.ticket, Joined(event.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
+        if not (event.protocol_type and event.protocols):
+            return _reply(event.ticket, Joined(event.member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+        created: Entry = (GroupMetadataKey(event.group_id), GroupMetadataValue("", 0, None, None, (), now.wall))
+        return Decision(
+            records=[created],
+            tickets_if_lost=[event.ticket],
+            then=lambda: joining.on_join(self.groups[event.group_id], event, now, rules),
+        )
+
+    def on_sync(self, event: Sync, now: Now) -> Decision:
+        group = self.groups.get(event.group_id)
+        if group is None:
+            return _reply(event.ticket, Synced(ErrorCode.UNKNOWN_MEMBER_ID))
+        return membership.on_sync(group, event, now)
+
+    def on_leave(self, event: Leave, now: Now, rules: GroupRules) -> Decision:
+        group = self.groups.get(event.group_id)
+        if group is None:
+            unknown = tuple((leaver, ErrorCode.UNKNOWN_MEMBER_ID) for leaver in event.members)
+            return _reply(event.ticket, Left(members=unknown))
+        return membership.on_leave(group, event, now, rules)
+
+    def heartbeat(
+        self, group_id: str, member_id: str, instance_id: str | None, generation: int, now: Now
+    ) -> tuple[ErrorCode, SetTimer | None]:
+        group = self.groups.get(group_id)
+        if group is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID, None
+        return membership.heartbeat(group, member_id, instance_id, generation, now)
+
+    def on_timer(self, key: TimerKey, now: Now, rules: GroupRules) -> Decision:
+        out = Decision()
+        kind, group_id, *details = key
+        group = self.groups.get(group_id)
+        if group is None:
+            return out
+        if kind == SESSION_TIMER:
+            membership.on_session_timer(group, details[0], now, rules, out)
+        elif kind == JOIN_TIMER:
+            rebalancing.on_join_timer(group, now, rules, out)
+        elif kind == SYNC_TIMER:
+            membership.on_sync_timer(group, int(details[0]), now, rules, out)
+        return out
+
+    # The life of the whole partition
+
+    def on_loaded(self, now: Now, rules: GroupRules) -> Decision:
+        """Sessions run from now on: while nobody was here to listen, nobody could be late."""
+        out = Decision()
+        for group in self.groups.values():
+            for member in group.members.values():
+                group.touch(member, now, out)
+            if len(group.members) > rules.max_size:
+                size = len(group.members)
+                rebalancing.prepare(group, f"{size} members are more than group.max.size", now, rules, out)
+        return out
+
+    def on_unloaded(self, error: ErrorCode, now: Now) -> Decision:
+        """Another broker answers for these groups, or none does: whoever waits here must go and ask."""
+        out = Decision()
+        for group in self.groups.values():
+            for member in group.members.values():
+                group.answer_join(member, Joined(member.member_id, error), out)
+                group.answer_sync(member, Synced(error), out)
+            group.become(State.DEAD, now.wall)
+        return out
+
+    # Offsets
+
+    def commit(self, event: Commit, now: Now, rules: GroupRules) -> tuple[Committed, SetTimer | None]:
+        group = self.groups.get(event.group_id)
+        timer = None
+        if group is None:
+            if event.generation >= 0:
+                raise ApiError(event.unknown_group_error)
+        else:
+            error = offsets.check_commit(group, event)
+            if error:
+                raise ApiError(error)
+            if group.state is State.STABLE or group.state is State.PREPARING:
+                timer = group.extend_session(group.members[event.member_id], now)
+        return offsets.commit(event, now.wall, rules), timer
+
+    def delete_offsets(self, group_id: str, partitions: Iterable[tuple[str, int]]) -> Committed:
+        group = self._existing(group_id)
+        error = offsets.check_delete(group)
+        if error:
+            raise ApiError(error)
+        return offsets.delete(group, partitions)
+
+    def expire(self, now: Now, rules: GroupRules) -> Iterator[list[Entry]]:
+        """What to drop, group by group, so that the caller can take breaths in between."""
+        for group in list(self.groups.values()):
+            if self.groups.get(group.group_id) is not group:
+                continue
+            records, nothing_left = offsets.expire(group, now.wall, rules.offsets_retention_ms)
+            if nothing_left and group.is_empty and not group.pending_joins:
+                records.append((GroupMetadataKey(group.group_id), None))
+            if records:
+                yield records
+
+    def delete_topics(self, topics: Iterable[str]) -> list[Entry]:
+        return [
+            entry for group in self.groups.values() for topic in topics for entry in offsets.delete_topic(group, topic)
+        ]
+
+    # Administration
+
+    def delete_group(self, group_id: str) -> list[Entry]:
+        group = self._existing(group_id)
+        if not group.is_empty:
+            raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+        return [*offsets.delete_all(group), (GroupMetadataKey(group_id), None)]
+
+    def _existing(self, group_id: str) -> Group:
+        group = self.groups.get(group_id)
+        if group is None:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group
+
+    # Replay
+
+    def replay(self, key: Key, value: GroupMetadataValue | OffsetCommitValue | None) -> None:
+        if isinstance(key, OffsetCommitKey):
+            group = self.groups.get(key.group)
+            if value is not None:
+                assert isinstance(value, OffsetCommitValue)
+                if group is None:
+                    group = self.groups[key.group] = Group(key.group)
+                group.put_offset(key.topic, key.partition, value)
+            elif group is not None:
+                group.drop_offset(key.topic, key.partition)
+        elif isinstance(key, GroupMetadataKey):
+            if value is None:
+                self._drop(key.group)
+                return
+            assert isinstance(value, GroupMetadataValue)
+            group = self.groups.get(key.group)
+            if group is None:
+                group = self.groups[key.group] = Group(key.group)
+            group.adopt(value)
+
+    def _drop(self, group_id: str) -> None:
+        """The group is gone, but offsets are only dropped by name: a group that moved to a newer protocol (on a
+        Kafka broker, before its files came here) leaves this record and keeps its offsets."""
+        group = self.groups.pop(group_id, None)
+        if group is not None and group.offsets:
+            simple = self.groups[group_id] = Group(group_id)
+            simple.offsets = group.offsets
+
+    # Snapshots
+
+    def snapshot(self) -> Iterator[Entry]:
+        """Every live record, as it is when it is asked for: records written meanwhile do no harm."""
+        for group_id in list(self.groups):
+            group = self.groups.get(group_id)
+            if group is None:
+                continue
+            if group.stored is not None:
+                yield GroupMetadataKey(group_id), group.stored
+            for topic in list(group.offsets):
+                for partition in list(group.offsets.get(topic, ())):
+                    value = group.offsets.get(topic, {}).get(partition)
+                    if value is not None and self.groups.get(group_id) is group:
+                        yield OffsetCommitKey(group_id, topic, partition), value
+
+    def snapshot_size_bytes(self) -> int:
+        """About how many bytes a snapshot takes."""
+        total = 0
+        for group_id, group in self.groups.items():
+            if group.stored is not None:
+                total += len(group_id) + COMMIT_RECORD_OVERHEAD_BYTES
+                for member in group.stored.members:
+                    total += MEMBER_RECORD_OVERHEAD_BYTES + len(member.member_id) + len(member.client_id)
+                    total += len(member.subscription) + len(member.assignment)
+            for topic, partitions in group.offsets.items():
+                each = COMMIT_RECORD_OVERHEAD_BYTES + len(group_id) + len(topic)
+                total += each * len(partitions) + sum(len(value.metadata) for value in partitions.values())
+        return total
+
+
+def _reply(ticket: int, result: object) -> Decision:
+    out = Decision()
+    out.reply(ticket, result)
+    return out

@@ -1,0 +1,129 @@
+"""Rules of committed offsets: who may commit, what is kept, and for how long."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+from uuid import UUID
+
+from ottla.broker.coordination.groups.events import NO_EXPIRY, Commit, GroupRules
+from ottla.broker.coordination.groups.group import Group
+from ottla.broker.coordination.groups.states import State
+from ottla.model.errors import ErrorCode
+from ottla.model.names import NO_TOPIC_ID
+from ottla.protocol.coordinator_records import GroupMetadataValue, Key, OffsetCommitKey, OffsetCommitValue
+
+Entry = tuple[Key, GroupMetadataValue | OffsetCommitValue | None]
+"""A record as the machines see it; no value means that the key is gone."""
+
+
+class Committed(NamedTuple):
+    records: list[Entry]
+    errors: list[ErrorCode]
+    """One for each offset of the request, in its order."""
+
+
+def check_commit(group: Group, event: Commit) -> ErrorCode:
+    if event.generation < 0 and group.state is State.EMPTY:
+        return ErrorCode.NONE  # a consumer that assigns its own partitions, or an administrator
+    if event.generation < 0 and not event.member_id and event.instance_id is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID  # members are at work here: outsiders may not move their offsets
+    error = group.check_member(event.member_id, event.instance_id)
+    if error:
+        return error
+    if event.generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    # The member knows the new generation but not yet what it owns in it.
+    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is State.COMPLETING else ErrorCode.NONE
+
+
+def commit(event: Commit, now_wall: int, rules: GroupRules) -> Committed:
+    group_id = event.group_id
+    expire_timestamp = -1 if event.retention_ms == NO_EXPIRY else now_wall + event.retention_ms
+    records: list[Entry] = []
+    errors = []
+    limit = rules.offset_metadata_max_bytes
+    for item in event.offsets:
+        metadata = item.metadata or ""
+        if len(metadata) > limit:
+            errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+            continue
+        value = OffsetCommitValue(
+            item.offset, now_wall, item.leader_epoch, metadata, expire_timestamp, item.topic_id
+        )  # fmt: skip
+        records.append((OffsetCommitKey(group_id, item.topic, item.partition), value))
+        errors.append(ErrorCode.NONE)
+    return Committed(records, errors)
+
+
+def find(group: Group, topic: str, partition: int, topic_id: UUID = NO_TOPIC_ID) -> OffsetCommitValue | None:
+    """What was committed, unless it was for an earlier topic of the same name."""
+    value = group.offsets.get(topic, _NOTHING).get(partition)
+    if value is None or topic_id is NO_TOPIC_ID or value.topic_id in (topic_id, NO_TOPIC_ID):
+        return value
+    return None
+
+
+_NOTHING: dict[int, OffsetCommitValue] = {}
+
+
+def check_delete(group: Group) -> ErrorCode:
+    """Offsets of a group at work may be deleted only where its subscriptions can be known."""
+    return ErrorCode.NONE if group.is_empty or group.uses_consumer_protocol else ErrorCode.NON_EMPTY_GROUP
+
+
+def delete(group: Group, partitions: Iterable[tuple[str, int]]) -> Committed:
+    records: list[Entry] = []
+    errors = []
+    for topic, partition in partitions:
+        if group.is_subscribed_to(topic):
+            errors.append(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+            continue
+        errors.append(ErrorCode.NONE)
+        if partition in group.offsets.get(topic, {}):
+            records.append((OffsetCommitKey(group.group_id, topic, partition), None))
+    return Committed(records, errors)
+
+
+def delete_all(group: Group) -> list[Entry]:
+    return [
+        (OffsetCommitKey(group.group_id, topic, partition), None)
+        for topic, partitions in group.offsets.items()
+        for partition in partitions
+    ]
+
+
+def delete_topic(group: Group, topic: str) -> list[Entry]:
+    return [(OffsetCommitKey(group.group_id, topic, partition), None) for partition in group.offsets.get(topic, ())]
+
+
+def expire(group: Group, now_wall: int, retention_ms: int) -> tuple[list[Entry], bool]:
+    """Drop what has been kept long enough. The flag tells whether nothing is left.
+
+    While a group has members its offsets stay, except for topics it no longer reads. Without members they age
+    together from the moment the last one left, and in groups that never had any each ages from its commit.
+    """
+    if not group.offsets:
+        return [], True
+    since_empty = None
+    if group.protocol_type is not None:
+        if group.is_empty:
+            since_empty = group.state_timestamp if group.state_timestamp != -1 else None
+        elif not (group.uses_consumer_protocol and group.subscribed_topics is not None and group.state is State.STABLE):
+            return [], False
+    expired: list[Entry] = []
+    nothing_left = True
+    for topic, partitions in group.offsets.items():
+        if group.is_subscribed_to(topic):
+            nothing_left = False
+            continue
+        for partition, value in partitions.items():
+            if _is_expired(value, since_empty, now_wall, retention_ms):
+                expired.append((OffsetCommitKey(group.group_id, topic, partition), None))
+            else:
+                nothing_left = False
+    return expired, nothing_left
+
+
+def _is_expired(value: OffsetCommitValue, since_empty: int | None, now_wall: int, retention_ms: int) -> bool:
+    if value.expire_timestamp != -1:
+        return now_wall >= value.expire_timestamp
+    return now_wall - (value.commit_timestamp if since_empty is None else since_empty) >= retention_ms

@@ -1,0 +1,77 @@
+"""Groups from the log: replay every record of a partition, oldest first."""
+
+import logging
+from collections.abc import Iterable
+
+from ottla.broker.coordination.groups.machine import GroupMachine
+from ottla.protocol.coordinator_records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    Key,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    OtherKey,
+    decode_group_metadata_value,
+    decode_key,
+    decode_offset_commit_value,
+)
+from ottla.protocol.errors import MalformedMessage
+from ottla.protocol.records import Record, decode_batch, iterate_batches
+
+logger = logging.getLogger(__name__)
+
+COMMIT_MARKER = 1
+Parsed = tuple[Key, GroupMetadataValue | OffsetCommitValue | None]
+
+
+class LoadedLog:
+    """What a partition's log says."""
+
+    def __init__(self) -> None:
+        self.machine = GroupMachine()
+        self.foreign: dict[bytes, bytes] = {}
+        """Records that are not ours to interpret, kept so that a snapshot can carry them on."""
+        self.open_transactions: dict[int, list[Parsed]] = {}
+        """Offsets committed in transactions that have not ended, by producer."""
+        self.size_bytes = 0
+
+    def replay(self, chunks: Iterable[bytes | memoryview]) -> None:
+        for chunk in chunks:
+            for position, header in iterate_batches(chunk):
+                self.size_bytes += header.size
+                records = decode_batch(chunk, position)
+                if header.is_control:
+                    self._end_transaction(header.producer_id, records)
+                elif header.is_transactional:
+                    opened = self.open_transactions.setdefault(header.producer_id, [])
+                    opened.extend(parsed for record in records if (parsed := self._parse(record)) is not None)
+                else:
+                    for record in records:
+                        parsed = self._parse(record)
+                        if parsed is not None:
+                            self.machine.replay(*parsed)
+
+    def _parse(self, record: Record) -> Parsed | None:
+        key_bytes = record.key or b""
+        try:
+            key = decode_key(key_bytes)
+            if record.value is None:
+                if isinstance(key, OtherKey):
+                    self.foreign.pop(key_bytes, None)
+                    return None
+                return key, None
+            if isinstance(key, OffsetCommitKey):
+                return key, decode_offset_commit_value(record.value)
+            if isinstance(key, GroupMetadataKey):
+                return key, decode_group_metadata_value(record.value)
+        except MalformedMessage as error:
+            logger.warning("record at offset %d of the offsets topic is left aside: %s", record.offset, error)
+        self.foreign[key_bytes] = record.value or b""
+        return None
+
+    def _end_transaction(self, producer_id: int, records: list[Record]) -> None:
+        pending = self.open_transactions.pop(producer_id, [])
+        marker = records[0].key if records else None
+        if marker is not None and int.from_bytes(marker[2:4], "big") == COMMIT_MARKER:
+            for key, value in pending:
+                self.machine.replay(key, value)

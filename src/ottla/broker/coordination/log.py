@@ -1,0 +1,86 @@
+"""The seam between coordinators and the partitions of the topic that they keep their state in."""
+
+from collections.abc import Awaitable, Collection, Iterator
+from typing import Protocol
+
+from ottla.model.errors import ApiError
+from ottla.protocol.records import iterate_batches, read_header
+
+
+class CoordinatorLog(Protocol):
+    """The partitions of one internal topic. Errors are ApiErrors with the codes a partition gives producers."""
+
+    def partition_count(self) -> int:
+        """How many partitions the topic has; 0 while it does not exist."""
+
+    def led_partitions(self) -> Collection[int]:
+        """The partitions that this broker is the leader of."""
+
+    def append(self, partition: int, batch: bytearray) -> Awaitable[None] | None:
+        """Append one batch, whatever `max.message.bytes` says.
+
+        Raises, having written nothing, if it cannot be appended here. Returns None if it is committed already, or
+        else something that is done when it is.
+        """
+
+    def read(self, partition: int) -> Iterator[bytes | memoryview]:
+        """Everything from the start offset to the end, in chunks of whole batches. Runs in a thread."""
+
+    def start_offset(self, partition: int) -> int: ...
+
+    def end_offset(self, partition: int) -> int: ...
+
+    def truncate_before(self, partition: int, offset: int) -> Awaitable[None] | None:
+        """Let go of everything before the offset, as DeleteRecords does."""
+
+
+class MemoryCoordinatorLog:
+    """A log that lives as long as the process. `failure` makes appends fail, `gate` makes commits wait."""
+
+    def __init__(self, partitions: int = 1) -> None:
+        self.batches: list[list[bytes]] = [[] for _ in range(partitions)]
+        self.led: set[int] = set(range(partitions))
+        self.failure: ApiError | None = None
+        self.gate: Awaitable[None] | None = None
+        self._starts = [0] * partitions
+        self._ends = [0] * partitions
+
+    def partition_count(self) -> int:
+        return len(self.batches)
+
+    def led_partitions(self) -> Collection[int]:
+        return self.led
+
+    def append(self, partition: int, batch: bytearray) -> Awaitable[None] | None:
+        if self.failure is not None:
+            raise self.failure
+        header = read_header(batch)
+        batch[:8] = self._ends[partition].to_bytes(8, "big")
+        self._ends[partition] += header.last_offset_delta + 1
+        self.batches[partition].append(bytes(batch))
+        return self.gate
+
+    def read(self, partition: int) -> Iterator[bytes | memoryview]:
+        for batch in self.batches[partition]:
+            if read_header(batch).last_offset >= self._starts[partition]:
+                yield batch
+
+    def start_offset(self, partition: int) -> int:
+        return self._starts[partition]
+
+    def end_offset(self, partition: int) -> int:
+        return self._ends[partition]
+
+    def truncate_before(self, partition: int, offset: int) -> Awaitable[None] | None:
+        self._starts[partition] = max(self._starts[partition], offset)
+        self.batches[partition] = [
+            batch for batch in self.batches[partition] if next(iterate_batches(batch))[1].last_offset >= offset
+        ]
+        return None
+
+    def copy(self) -> "MemoryCoordinatorLog":
+        """What a process that is killed now would leave behind."""
+        twin = MemoryCoordinatorLog(len(self.batches))
+        twin.batches = [list(batches) for batches in self.batches]
+        twin._starts, twin._ends = list(self._starts), list(self._ends)
+        return twin

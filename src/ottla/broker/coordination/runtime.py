@@ -1,0 +1,465 @@
+"""The group coordinator: finds the partition of a group, lets its machine decide, and does what was decided.
+
+Appends are made at once, in the order of the requests; what they change is visible from then on, and answers go out
+when the append is committed. Where it is committed at once (one replica) nothing here waits, and heartbeats, commits
+and offset fetches are plain function calls.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import msgspec
+
+from ottla.broker.coordination.effects import Decision, Now, SetTimer, TimerKey
+from ottla.broker.coordination.groups import describing, offsets
+from ottla.broker.coordination.groups.events import Commit, GroupRules, Join, Joined, Leave, Left, Sync, Synced
+from ottla.broker.coordination.groups.machine import GroupMachine
+from ottla.broker.coordination.groups.offsets import Entry
+from ottla.broker.coordination.loading import LoadedLog
+from ottla.broker.coordination.log import CoordinatorLog
+from ottla.broker.coordination.scheduler import LoopScheduler, Scheduler, TimerHandle
+from ottla.broker.coordination.shard import Shard, in_batches
+from ottla.config.broker import BrokerSettings
+from ottla.model.clock import Clock
+from ottla.model.errors import ApiError, ErrorCode, OttlaError
+from ottla.protocol.coordinator_records import STRING_BYTES_MAX, OffsetCommitValue
+from ottla.protocol.records import Codec
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_APPEND_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""What a client of the coordinator is told when the coordinator's own log refuses."""
+
+
+@lru_cache(maxsize=65_536)
+def partition_for(group_id: str, partition_count: int) -> int:
+    """Java's hash of the group id, made positive the way Kafka does: its smallest integer becomes zero."""
+    value = 0
+    encoded = group_id.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(encoded[::2], encoded[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    signed = value - 0x1_0000_0000 if value >= 0x8000_0000 else value
+    return 0 if signed == -0x8000_0000 else abs(signed) % partition_count
+
+
+class GroupCoordinator:
+    def __init__(
+        self,
+        log: CoordinatorLog,
+        clock: Clock,
+        settings: Callable[[], BrokerSettings],
+        scheduler: Scheduler | None = None,
+    ) -> None:
+        self._log = log
+        self._clock = clock
+        self._settings = settings
+        self._scheduler = scheduler or LoopScheduler(clock)
+        self._shards: dict[int, Shard] = {}
+        self._is_active = False
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._last_ticket = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loader: asyncio.Task[None] | None = None
+        self._expiry: TimerHandle | None = None
+        self._rules = GroupRules()
+        self._rules_source: BrokerSettings | None = None
+
+    # Life
+
+    def start(self) -> None:
+        """Begin to read the partitions that this broker leads, and to let go of old offsets from time to time."""
+        self._is_active = True
+        self.refresh()
+        self._schedule_expiry()
+
+    def refresh(self) -> None:
+        """Take up partitions that this broker leads now, and drop those it does not. Call it when that changes."""
+        if not self._is_active:
+            return
+        led = set(self._log.led_partitions())
+        for partition in [partition for partition in self._shards if partition not in led]:
+            self._unload(self._shards.pop(partition))
+        for partition in sorted(led - self._shards.keys()):
+            shard = self._shards[partition] = Shard(partition, self._log)
+            if self._log.start_offset(partition) == self._log.end_offset(partition):
+                self._install(shard, LoadedLog())
+        if self._loader is None and any(self._is_to_load(shard) for shard in self._shards.values()):
+            self._loader = self._spawn(self._load_all())
+
+    async def wait_loaded(self) -> None:
+        while self._loader is not None:
+            await asyncio.shield(self._loader)
+
+    async def shutdown(self) -> None:
+        """Answer whoever waits, and stop. What was acknowledged is in the log."""
+        self._is_active = False
+        if self._expiry is not None:
+            self._expiry.cancel()
+        for task in list(self._tasks):
+            task.cancel()
+        for shard in self._shards.values():
+            self._unload(shard)
+        self._shards.clear()
+        self._fail(list(self._waiting), ErrorCode.NOT_COORDINATOR)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # Requests of members
+
+    def join(self, event: Join) -> asyncio.Future[Joined]:
+        """Ticket and random part of the event are filled in here."""
+        shard, machine = self._find(event.group_id)
+        ticket, answer = self._ticket()
+        event = msgspec.structs.replace(event, ticket=ticket, unique=str(uuid.uuid4()))
+        self._perform(shard, machine.on_join(event, self._now(), self._live_rules()))
+        return answer
+
+    def sync(self, event: Sync) -> asyncio.Future[Synced]:
+        shard, machine = self._find(event.group_id)
+        ticket, answer = self._ticket()
+        self._perform(shard, machine.on_sync(msgspec.structs.replace(event, ticket=ticket), self._now()))
+        return answer
+
+    def leave(self, event: Leave) -> asyncio.Future[Left]:
+        shard, machine = self._find(event.group_id)
+        ticket, answer = self._ticket()
+        event = msgspec.structs.replace(event, ticket=ticket)
+        self._perform(shard, machine.on_leave(event, self._now(), self._live_rules()))
+        return answer
+
+    def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+        try:
+            shard, machine = self._find(group_id)
+        except ApiError as error:
+            # A member must not give up its partitions only because we are still reading who is a member.
+            return ErrorCode.NONE if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error.code
+        code, timer = machine.heartbeat(group_id, member_id, instance_id, generation, self._now())
+        if timer is not None:
+            self._set_timer(shard, timer)
+        return code
+
+    # Offsets
+
+    def commit(self, event: Commit) -> list[ErrorCode] | asyncio.Future[list[ErrorCode]]:
+        """One error for each offset of the request. Raises ApiError if it is refused as a whole."""
+        shard, machine = self._find(event.group_id, may_be_empty=True)
+        now = self._now()
+        committed, timer = machine.commit(event, now, self._live_rules())
+        if timer is not None:
+            self._set_timer(shard, timer)
+        if committed.records:
+            self._write(shard, committed.records, now)
+        return self._when_committed(shard, committed.errors)
+
+    def fetch_offsets(
+        self, group_id: str, partitions: Iterable[tuple[str, int, uuid.UUID]]
+    ) -> list[OffsetCommitValue | None] | asyncio.Future[list[OffsetCommitValue | None]]:
+        """What is committed for each (topic, partition, topic id). Nothing that could still be lost is told."""
+        shard, machine = self._find(group_id, may_be_empty=True)
+        group = machine.groups.get(group_id)
+        if group is None:
+            return [None for _ in partitions]
+        return self._when_committed(shard, [offsets.find(group, *partition) for partition in partitions])
+
+    def fetch_all_offsets(
+        self, group_id: str
+    ) -> dict[str, dict[int, OffsetCommitValue]] | asyncio.Future[dict[str, dict[int, OffsetCommitValue]]]:
+        shard, machine = self._find(group_id, may_be_empty=True)
+        group = machine.groups.get(group_id)
+        known = {} if group is None else {topic: dict(partitions) for topic, partitions in group.offsets.items()}
+        return self._when_committed(shard, known)
+
+    def delete_offsets(
+        self, group_id: str, partitions: Iterable[tuple[str, int]]
+    ) -> list[ErrorCode] | asyncio.Future[list[ErrorCode]]:
+        shard, machine = self._find(group_id)
+        deleted = machine.delete_offsets(group_id, partitions)
+        if deleted.records:
+            self._write(shard, deleted.records, self._now())
+        return self._when_committed(shard, deleted.errors)
+
+    # Administration
+
+    def list_groups(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[describing.ListedGroup]:
+        if not self._is_active:
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        wanted_states = {state.strip().lower() for state in states}
+        wanted_types = {kind.strip().lower() for kind in types}
+        found = []
+        for shard in self._shards.values():
+            if self._is_to_load(shard):
+                raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            for group in () if shard.machine is None else shard.machine.groups.values():
+                listed = describing.listed(group)
+                if wanted_states and listed.state.lower() not in wanted_states:
+                    continue
+                if not wanted_types or listed.group_type in wanted_types:
+                    found.append(listed)
+        return found
+
+    def describe_group(self, group_id: str) -> describing.DescribedGroup | None:
+        """None if there is no such group."""
+        _, machine = self._find(group_id, may_be_empty=True)
+        group = machine.groups.get(group_id)
+        return None if group is None else describing.described(group)
+
+    def delete_group(self, group_id: str) -> asyncio.Future[None] | None:
+        shard, machine = self._find(group_id, may_be_empty=True)
+        entries = machine.delete_group(group_id)
+        for batch in in_batches(entries):
+            self._write(shard, batch, self._now())
+        return self._when_committed(shard, None)
+
+    def on_topics_deleted(self, names: Iterable[str]) -> None:
+        """Forget offsets of topics that are gone, so that new topics of the same names begin anew."""
+        topics = list(names)
+        for shard in self._shards.values():
+            if shard.machine is None:
+                continue
+            try:
+                for batch in in_batches(shard.machine.delete_topics(topics)):
+                    self._write(shard, batch, self._now())
+            except ApiError as error:
+                logger.warning("offsets of deleted topics stay in partition %d: %s", shard.partition, error)
+
+    async def expire(self) -> None:
+        """Let go of offsets that were kept long enough, and of groups with nothing left."""
+        for shard in list(self._shards.values()):
+            if shard.machine is None:
+                continue
+            try:
+                for entries in shard.machine.expire(self._now(), self._live_rules()):
+                    for batch in in_batches(entries):
+                        self._write(shard, batch, self._now())
+                    await asyncio.sleep(0)
+            except ApiError as error:
+                logger.warning("old offsets stay in partition %d: %s", shard.partition, error)
+
+    # Doing what was decided
+
+    def _perform(self, shard: Shard, decision: Decision) -> None:
+        step: Decision | None = decision
+        while step is not None:
+            if step.records:
+                try:
+                    self._write(shard, step.records, self._now())  # type: ignore[arg-type]
+                except ApiError as error:
+                    self._fail([*(reply.ticket for reply in step.replies), *step.tickets_if_lost], error.code)
+                    for timer in step.timers_if_lost:
+                        self._set_timer(shard, timer)
+                    return
+            for note in step.notes:
+                logger.info("%s", note)
+            for timer in step.timers:
+                self._set_timer(shard, timer)
+            if step.replies:
+                self._release(shard, step)
+            step = step.then() if step.then is not None else None
+
+    def _write(self, shard: Shard, entries: list[Entry], now: Now) -> None:
+        codec = Codec(self._settings().offsets_topic_compression_codec)
+        try:
+            committed = shard.write(entries, now.wall, codec)
+        except ApiError as error:
+            raise ApiError(_APPEND_ERRORS.get(error.code, error.code), error.message) from error
+        if committed is not None:
+            shard.last_commit = self._follow(shard, committed)
+        if shard.is_snapshot_due():
+            shard.snapshot_running = True
+            self._spawn(self._snapshot(shard))
+
+    def _follow(self, shard: Shard, committed: Awaitable[None]) -> asyncio.Future[None]:
+        """A future for a commit that is under way. If the log loses what we replayed, its groups are read again."""
+        future = asyncio.ensure_future(committed)
+
+        def check(done: asyncio.Future[None]) -> None:
+            if shard.last_commit is done:
+                shard.last_commit = None
+            if done.cancelled() or done.exception() is not None:
+                self._reload(shard)
+
+        future.add_done_callback(check)
+        return future
+
+    def _release(self, shard: Shard, step: Decision) -> None:
+        if shard.last_commit is None:
+            self._answer_all(step)
+        else:
+            self._after_commit(shard, [ticket for ticket, _ in step.replies], lambda: self._answer_all(step))
+
+    def _answer_all(self, step: Decision) -> None:
+        for ticket, result in step.replies:
+            self._answer(ticket, result)
+
+    def _when_committed(self, shard: Shard, result: T) -> T | asyncio.Future[T]:
+        if shard.last_commit is None:
+            return result
+        ticket, answer = self._ticket()
+        self._after_commit(shard, [ticket], lambda: self._answer(ticket, result))
+        return answer
+
+    def _after_commit(self, shard: Shard, tickets: list[int], action: Callable[[], object]) -> None:
+        future = shard.last_commit
+        assert isinstance(future, asyncio.Future)
+        deadline = self._now().steady + self._settings().offsets_commit_timeout_ms
+        timeout = self._scheduler.call_at(
+            deadline, lambda: self._fail(tickets, _APPEND_ERRORS[ErrorCode.REQUEST_TIMED_OUT])
+        )
+
+        def finish(done: asyncio.Future[None]) -> None:
+            timeout.cancel()
+            if done.cancelled():
+                self._fail(tickets, ErrorCode.NOT_COORDINATOR)
+            elif (error := done.exception()) is not None:
+                code = error.code if isinstance(error, ApiError) else ErrorCode.UNKNOWN_SERVER_ERROR
+                self._fail(tickets, _APPEND_ERRORS.get(code, code))
+            else:
+                action()
+
+        future.add_done_callback(finish)
+
+    def _ticket(self) -> tuple[int, asyncio.Future[Any]]:
+        self._last_ticket += 1
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[self._last_ticket] = answer
+        return self._last_ticket, answer
+
+    def _answer(self, ticket: int, result: object) -> None:
+        answer = self._waiting.pop(ticket, None)
+        if answer is not None and not answer.done():
+            answer.set_result(result)
+
+    def _fail(self, tickets: Iterable[int], code: ErrorCode) -> None:
+        for ticket in tickets:
+            answer = self._waiting.pop(ticket, None)
+            if answer is not None and not answer.done():
+                answer.set_exception(ApiError(code))
+
+    # Time
+
+    def _now(self) -> Now:
+        return Now(self._clock.monotonic() * 1000.0, self._clock.now_ms())
+
+    def _set_timer(self, shard: Shard, timer: SetTimer) -> None:
+        earlier = shard.timers.get(timer.key)
+        if earlier is not None:
+            earlier.cancel()
+        shard.timers[timer.key] = self._scheduler.call_at(timer.at, lambda: self._fire(shard, timer.key))
+
+    def _fire(self, shard: Shard, key: TimerKey) -> None:
+        shard.timers.pop(key, None)
+        if shard.machine is not None:
+            self._perform(shard, shard.machine.on_timer(key, self._now(), self._live_rules()))
+
+    def _schedule_expiry(self) -> None:
+        at = self._now().steady + self._settings().offsets_retention_check_interval_ms
+        self._expiry = self._scheduler.call_at(at, self._run_expiry)
+
+    def _run_expiry(self) -> None:
+        self._spawn(self.expire())
+        self._schedule_expiry()
+
+    def _live_rules(self) -> GroupRules:
+        settings = self._settings()
+        if settings is not self._rules_source:
+            self._rules_source = settings
+            self._rules = GroupRules(
+                initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
+                max_size=settings.group_max_size,
+                min_session_timeout_ms=settings.group_min_session_timeout_ms,
+                max_session_timeout_ms=settings.group_max_session_timeout_ms,
+                offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
+                offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
+            )
+        return self._rules
+
+    # Shards
+
+    def _find(self, group_id: str, *, may_be_empty: bool = False) -> tuple[Shard, GroupMachine]:
+        """The shard that answers for a group. Offsets may be kept under the empty name, as old clients do."""
+        if not self._is_active:
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if not (group_id or may_be_empty) or len(group_id) > STRING_BYTES_MAX:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID)
+        count = self._log.partition_count()
+        shard = self._shards.get(partition_for(group_id, count)) if count else None
+        if shard is None or shard.failed:
+            raise ApiError(ErrorCode.NOT_COORDINATOR)
+        if shard.machine is None:
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return shard, shard.machine
+
+    def _install(self, shard: Shard, loaded: LoadedLog) -> None:
+        shard.install(loaded)
+        assert shard.machine is not None
+        self._perform(shard, shard.machine.on_loaded(self._now(), self._live_rules()))
+
+    @staticmethod
+    def _is_to_load(shard: Shard) -> bool:
+        return shard.machine is None and not shard.failed
+
+    async def _load_all(self) -> None:
+        """One partition after the other, each in a thread, so that the loop keeps serving what is there."""
+        try:
+            while shard := next((shard for shard in self._shards.values() if self._is_to_load(shard)), None):
+                loaded = LoadedLog()
+                try:
+                    await asyncio.to_thread(lambda: loaded.replay(self._log.read(shard.partition)))  # noqa: B023
+                except OttlaError as error:
+                    logger.warning("offsets partition %d cannot be read: %s", shard.partition, error)
+                    shard.failed = True
+                    continue
+                if self._shards.get(shard.partition) is shard:
+                    self._install(shard, loaded)
+        finally:
+            self._loader = None
+
+    def _unload(self, shard: Shard) -> None:
+        for handle in shard.timers.values():
+            handle.cancel()
+        shard.timers.clear()
+        machine, shard.machine = shard.machine, None
+        if machine is not None:
+            self._answer_all(machine.on_unloaded(ErrorCode.NOT_COORDINATOR, self._now()))
+
+    def _reload(self, shard: Shard) -> None:
+        if self._shards.get(shard.partition) is shard:
+            del self._shards[shard.partition]
+            self._unload(shard)
+            self.refresh()
+
+    async def _snapshot(self, shard: Shard) -> None:
+        codec = Codec(self._settings().offsets_topic_compression_codec)
+        try:
+            for committed in shard.snapshot(self._clock.now_ms(), codec):
+                if committed is not None:
+                    await committed
+                await asyncio.sleep(0)
+                if self._shards.get(shard.partition) is not shard:
+                    return
+        except ApiError as error:
+            logger.warning("no snapshot of offsets partition %d: %s", shard.partition, error)
+            shard.put_off_snapshot()
+        finally:
+            shard.snapshot_running = False
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task

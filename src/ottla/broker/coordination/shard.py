@@ -1,0 +1,134 @@
+"""One partition of the offsets topic with the groups that live on it: writing, replaying, keeping the log short."""
+
+import itertools
+import logging
+from collections.abc import Awaitable, Iterable, Iterator
+from typing import TypeVar
+
+from ottla.broker.coordination.groups.machine import GroupMachine
+from ottla.broker.coordination.groups.offsets import Entry
+from ottla.broker.coordination.loading import LoadedLog
+from ottla.broker.coordination.log import CoordinatorLog
+from ottla.broker.coordination.scheduler import TimerHandle
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.protocol.coordinator_records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    encode_group_metadata_key,
+    encode_group_metadata_value,
+    encode_offset_commit_key,
+    encode_offset_commit_value,
+)
+from ottla.protocol.errors import MalformedMessage
+from ottla.protocol.records import Codec, NewRecord, encode_batch
+
+logger = logging.getLogger(__name__)
+
+SNAPSHOT_LOG_BYTES_MIN = 16 * 1024 * 1024
+SNAPSHOT_GROWTH = 4
+"""A snapshot is due when the log behind it is this many times its size: load time stays in proportion to what there
+is to load, and writing snapshots costs at most a quarter of what is written anyway."""
+RECORDS_PER_BATCH_MAX = 500
+
+T = TypeVar("T")
+
+
+def encode_entry(entry: Entry, timestamp: int) -> NewRecord:
+    key, value = entry
+    if isinstance(key, OffsetCommitKey):
+        assert value is None or isinstance(value, OffsetCommitValue)
+        return NewRecord(
+            encode_offset_commit_key(key.group, key.topic, key.partition),
+            None if value is None else encode_offset_commit_value(value),
+            timestamp,
+        )
+    assert isinstance(key, GroupMetadataKey), key
+    assert value is None or isinstance(value, GroupMetadataValue)
+    return NewRecord(
+        encode_group_metadata_key(key.group), None if value is None else encode_group_metadata_value(value), timestamp
+    )
+
+
+def in_batches(entries: Iterable[T]) -> Iterator[list[T]]:
+    remaining = iter(entries)
+    while batch := list(itertools.islice(remaining, RECORDS_PER_BATCH_MAX)):
+        yield batch
+
+
+class Shard:
+    def __init__(self, partition: int, log: CoordinatorLog) -> None:
+        self.partition = partition
+        self.machine: GroupMachine | None = None
+        """None while the log is being read."""
+        self.failed = False
+        """The log could not be read: this broker cannot answer for these groups."""
+        self.timers: dict[tuple[str, ...], TimerHandle] = {}
+        self.last_commit: Awaitable[None] | None = None
+        """The newest append that is not committed yet: later answers wait for it too."""
+        self.snapshot_running = False
+        self.bytes_since_snapshot = 0
+        self._snapshot_due_at = SNAPSHOT_LOG_BYTES_MIN
+        self._foreign: dict[bytes, bytes] = {}
+        self._has_open_transactions = False
+        self._log = log
+
+    def install(self, loaded: LoadedLog) -> None:
+        self.machine = loaded.machine
+        self.bytes_since_snapshot = loaded.size_bytes
+        self._foreign = loaded.foreign
+        self._has_open_transactions = bool(loaded.open_transactions)
+
+    def write(self, entries: list[Entry], timestamp: int, codec: Codec) -> Awaitable[None] | None:
+        """Append and replay. Raises, with nothing changed, if the append fails."""
+        try:
+            records = [encode_entry(entry, timestamp) for entry in entries]
+        except MalformedMessage as error:
+            raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
+        committed = self._append(records, codec)
+        assert self.machine is not None
+        for key, value in entries:
+            self.machine.replay(key, value)
+        return committed
+
+    def _append(self, records: list[NewRecord], codec: Codec) -> Awaitable[None] | None:
+        batch = encode_batch(records, codec=codec)
+        committed = self._log.append(self.partition, batch)
+        self.bytes_since_snapshot += len(batch)
+        return committed
+
+    # Snapshots: all live records again, and the log before them can go
+
+    def is_snapshot_due(self) -> bool:
+        if self.bytes_since_snapshot <= self._snapshot_due_at or self.snapshot_running or self.machine is None:
+            return False
+        size = self.machine.snapshot_size_bytes()
+        self._snapshot_due_at = max(SNAPSHOT_LOG_BYTES_MIN, SNAPSHOT_GROWTH * size)
+        return self.bytes_since_snapshot > self._snapshot_due_at and not self._has_open_transactions
+
+    def put_off_snapshot(self) -> None:
+        self._snapshot_due_at = self.bytes_since_snapshot + SNAPSHOT_LOG_BYTES_MIN
+
+    def snapshot(self, timestamp: int, codec: Codec) -> Iterator[Awaitable[None] | None]:
+        """Write a snapshot batch by batch; the caller waits for each and may do other work in between.
+
+        Every record is written as it is at that moment, so what is committed meanwhile is never overwritten by
+        something older: the log read from `start` on always ends in the newest value of every key. These records
+        are not replayed, they say what is known. At whatever point this is cut off, the log before it is still there.
+        """
+        assert self.machine is not None
+        start = self._log.end_offset(self.partition)
+        before = self.bytes_since_snapshot
+        own = 0
+        foreign = [NewRecord(key, value, timestamp) for key, value in self._foreign.items()]
+        ours = (encode_entry(entry, timestamp) for entry in self.machine.snapshot())
+        for records in in_batches(itertools.chain(foreign, ours)):
+            size = self.bytes_since_snapshot
+            committed = self._append(records, codec)
+            own += self.bytes_since_snapshot - size
+            yield committed
+        yield self._log.truncate_before(self.partition, start)
+        self.bytes_since_snapshot -= before + own
+        self._snapshot_due_at = max(SNAPSHOT_LOG_BYTES_MIN, SNAPSHOT_GROWTH * own)
+        logger.info("offsets partition %d: snapshot of %d bytes, log starts at %d", self.partition, own, start)
