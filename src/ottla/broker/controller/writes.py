@@ -1,0 +1,63 @@
+"""Which documents a decision writes. Pure; `version` tells the version that a document has now."""
+
+from collections.abc import Callable, Mapping
+
+from ottla.cluster.documents import (
+    broker_config_path,
+    config_document,
+    partition_document,
+    partition_path,
+    topic_config_path,
+    topic_document,
+    topic_path,
+)
+from ottla.cluster.image import TopicImage
+from ottla.cluster.store import ABSENT, Write
+
+Version = Callable[[str], int]
+
+
+def creation_writes(topic: TopicImage) -> list[Write]:
+    """Nothing of a new topic may exist yet, so a second creator of the same name fails."""
+    writes = [Write(topic_path(topic.name), topic_document(topic.topic_id, topic.partitions), ABSENT)]
+    if topic.configs:
+        writes.append(Write(topic_config_path(topic.name), config_document(topic.configs), ABSENT))
+    writes += _partition_writes(topic, first=0)
+    return writes
+
+
+def enlargement_writes(topic: TopicImage, before: int, version: Version) -> list[Write]:
+    """The topic as it is to be, which had `before` partitions."""
+    path = topic_path(topic.name)
+    document = topic_document(topic.topic_id, topic.partitions)
+    return [Write(path, document, version(path)), *_partition_writes(topic, first=before)]
+
+
+def deletion_writes(topic: TopicImage, version: Version) -> list[Write]:
+    paths = [topic_path(topic.name), topic_config_path(topic.name)]
+    paths += [partition_path(topic.name, number) for number in range(len(topic.partitions))]
+    return [Write(path, None, version(path)) for path in paths if version(path) != ABSENT]
+
+
+def topic_config_writes(topic: str, configs: Mapping[str, str], version: Version) -> list[Write]:
+    return _config_writes(topic_config_path(topic), configs, version)
+
+
+def broker_config_writes(broker: str, configs: Mapping[str, str], version: Version) -> list[Write]:
+    return _config_writes(broker_config_path(broker), configs, version)
+
+
+def _config_writes(path: str, configs: Mapping[str, str], version: Version) -> list[Write]:
+    now = version(path)
+    if configs:
+        return [Write(path, config_document(configs), now)]
+    return [Write(path, None, now)] if now != ABSENT else []
+
+
+def _partition_writes(topic: TopicImage, *, first: int) -> list[Write]:
+    # Most new partitions have the same state, and encoding it once makes thousands of them cheap.
+    documents = {partition: partition_document(partition) for partition in set(topic.partitions[first:])}
+    return [
+        Write(partition_path(topic.name, number), documents[partition], ABSENT)
+        for number, partition in enumerate(topic.partitions[first:], start=first)
+    ]
