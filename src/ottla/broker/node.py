@@ -63,7 +63,7 @@ class Node:
         self.partitions = Partitions(self.node_id, self.logs, self.config)
         self.controller = Controller(self.store, self.config, self.node_id)
         self.groups = GroupCoordinator(
-            PartitionLog(self.partitions, self.store, self.clock), lambda: self.config.broker, self.clock
+            PartitionLog(self.partitions, self.store, self.clock), self.clock, lambda: self.config.broker
         )
         self._server: Server | None = None
         self._jobs: Jobs | None = None
@@ -87,7 +87,7 @@ class Node:
 
     async def stop(self) -> None:
         # First whatever is parked is answered: a consumer waiting in a rebalance must not hold up the stop.
-        self.groups.shutdown()
+        await self.groups.shutdown()
         for partition in self.partitions:
             partition.stop()
         if self._server is not None:
@@ -120,6 +120,7 @@ class Node:
         gone = [name for name in old.topics if name not in new.topics]
         if gone:
             self.groups.on_topics_deleted(gone)
+        self.groups.refresh()
 
     def _apply_settings(self, old: ClusterImage | None, new: ClusterImage) -> None:
         if old is None or old.broker_configs is not new.broker_configs:
@@ -164,11 +165,7 @@ class Node:
             Job("checkpoint", lambda: settings.log_flush_offset_checkpoint_interval_ms, in_thread(logs.checkpoint)),
             Job("deleted files", lambda: DELETED_FILES_INTERVAL_MS, in_thread(logs.remove_deleted)),
             Job("producer expiry", lambda: PRODUCER_EXPIRY_INTERVAL_MS, in_thread(logs.expire_producers)),
-            Job("offset expiry", lambda: settings.offsets_retention_check_interval_ms, self._expire_offsets),
         ]
-
-    async def _expire_offsets(self) -> None:
-        await self.groups.expire()
 
 
 def log_directories(settings: BrokerSettings) -> tuple[str, ...]:
