@@ -21,11 +21,12 @@ from ottla.broker.coordination.groups.machine import GroupMachine
 from ottla.broker.coordination.groups.offsets import Entry
 from ottla.broker.coordination.loading import LoadedLog
 from ottla.broker.coordination.log import CoordinatorLog
-from ottla.broker.coordination.scheduler import LoopScheduler, Scheduler, TimerHandle
+from ottla.broker.coordination.scheduler import LoopScheduler, Scheduler
 from ottla.broker.coordination.shard import Shard, in_batches
 from ottla.config.broker import BrokerSettings
 from ottla.model.clock import Clock
 from ottla.model.errors import ApiError, ErrorCode, OttlaError
+from ottla.model.names import CONSUMER_OFFSETS
 from ottla.protocol.coordinator_records import STRING_BYTES_MAX, OffsetCommitValue
 from ottla.protocol.records import Codec
 
@@ -62,8 +63,8 @@ class GroupCoordinator:
     def __init__(
         self,
         log: CoordinatorLog,
-        clock: Clock,
         settings: Callable[[], BrokerSettings],
+        clock: Clock,
         scheduler: Scheduler | None = None,
     ) -> None:
         self._log = log
@@ -76,17 +77,15 @@ class GroupCoordinator:
         self._last_ticket = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._loader: asyncio.Task[None] | None = None
-        self._expiry: TimerHandle | None = None
         self._rules = GroupRules()
         self._rules_source: BrokerSettings | None = None
 
     # Life
 
     def start(self) -> None:
-        """Begin to read the partitions that this broker leads, and to let go of old offsets from time to time."""
+        """Begin to read the partitions that this broker leads."""
         self._is_active = True
         self.refresh()
-        self._schedule_expiry()
 
     def refresh(self) -> None:
         """Take up partitions that this broker leads now, and drop those it does not. Call it when that changes."""
@@ -106,18 +105,13 @@ class GroupCoordinator:
         while self._loader is not None:
             await asyncio.shield(self._loader)
 
-    async def shutdown(self) -> None:
+    def shutdown(self) -> None:
         """Answer whoever waits, and stop. What was acknowledged is in the log."""
         self._is_active = False
-        if self._expiry is not None:
-            self._expiry.cancel()
         for task in list(self._tasks):
             task.cancel()
-        for shard in self._shards.values():
-            self._unload(shard)
-        self._shards.clear()
+        self._unload_all()
         self._fail(list(self._waiting), ErrorCode.NOT_COORDINATOR)
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     # Requests of members
 
@@ -228,6 +222,8 @@ class GroupCoordinator:
     def on_topics_deleted(self, names: Iterable[str]) -> None:
         """Forget offsets of topics that are gone, so that new topics of the same names begin anew."""
         topics = list(names)
+        if CONSUMER_OFFSETS in topics:
+            self._unload_all()
         for shard in self._shards.values():
             if shard.machine is None:
                 continue
@@ -366,14 +362,6 @@ class GroupCoordinator:
         if shard.machine is not None:
             self._perform(shard, shard.machine.on_timer(key, self._now(), self._live_rules()))
 
-    def _schedule_expiry(self) -> None:
-        at = self._now().steady + self._settings().offsets_retention_check_interval_ms
-        self._expiry = self._scheduler.call_at(at, self._run_expiry)
-
-    def _run_expiry(self) -> None:
-        self._spawn(self.expire())
-        self._schedule_expiry()
-
     def _live_rules(self) -> GroupRules:
         settings = self._settings()
         if settings is not self._rules_source:
@@ -398,6 +386,9 @@ class GroupCoordinator:
             raise ApiError(ErrorCode.INVALID_GROUP_ID)
         count = self._log.partition_count()
         shard = self._shards.get(partition_for(group_id, count)) if count else None
+        if shard is None and count:
+            self.refresh()  # the topic may be new
+            shard = self._shards.get(partition_for(group_id, count))
         if shard is None or shard.failed:
             raise ApiError(ErrorCode.NOT_COORDINATOR)
         if shard.machine is None:
@@ -436,6 +427,11 @@ class GroupCoordinator:
         machine, shard.machine = shard.machine, None
         if machine is not None:
             self._answer_all(machine.on_unloaded(ErrorCode.NOT_COORDINATOR, self._now()))
+
+    def _unload_all(self) -> None:
+        for shard in self._shards.values():
+            self._unload(shard)
+        self._shards.clear()
 
     def _reload(self, shard: Shard) -> None:
         if self._shards.get(shard.partition) is shard:

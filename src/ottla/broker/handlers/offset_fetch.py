@@ -1,0 +1,154 @@
+"""OffsetFetch, key 9, versions 1 to 10.
+
+Tells what groups have committed, for some partitions or (no topics given) for all; several groups from version 8.
+`require_stable` asks to hide offsets of open transactions: there are none, so it is always met.
+"""
+
+import inspect
+from collections.abc import Awaitable, Iterator
+from typing import TypeVar
+
+from ottla.broker.handlers.context import Broker, Call
+from ottla.cluster.image import ClusterImage
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.names import NO_TOPIC_ID
+from ottla.protocol.coordinator_records import OffsetCommitValue
+from ottla.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+GROUP_ERROR_FROM = 2
+BATCHED_FROM = 8
+TOPIC_IDS_FROM = 10
+NOTHING = -1
+
+T = TypeVar("T")
+
+
+async def handle(broker: Broker, call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    if call.version >= BATCHED_FROM:
+        return OffsetFetchResponse(groups=[await _group(broker, call, asked) for asked in request.groups])
+    topics = None
+    if request.topics is not None:
+        topics = [
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        ]
+    found = await _group(broker, call, OffsetFetchRequestGroup(group_id=request.group_id, topics=topics))
+    if found.error_code and call.version < GROUP_ERROR_FROM:
+        found = _error_everywhere(found, topics or [])
+    return OffsetFetchResponse(
+        error_code=found.error_code,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=partition.partition_index,
+                        committed_offset=partition.committed_offset,
+                        committed_leader_epoch=partition.committed_leader_epoch,
+                        metadata=partition.metadata,
+                        error_code=partition.error_code,
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in found.topics
+        ],
+    )
+
+
+async def _group(broker: Broker, call: Call, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    by_id = call.version >= TOPIC_IDS_FROM
+    image = broker.metadata.image
+    try:
+        if asked.topics is None:
+            topics = await _all(broker, image, asked.group_id, by_id=by_id)
+        else:
+            topics = await _some(broker, image, asked.group_id, asked.topics, by_id=by_id)
+    except ApiError as error:
+        # Consumers of Kafka before 3.9 give up on other errors; this one makes them look for the coordinator.
+        code = ErrorCode.NOT_COORDINATOR if error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE else error.code
+        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code)
+    return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
+
+
+async def _all(broker: Broker, image: ClusterImage, group_id: str, *, by_id: bool) -> list[OffsetFetchResponseTopics]:
+    offsets = await _settled(broker.groups.fetch_all_offsets(group_id))
+    answers = []
+    for name, partitions in offsets.items():
+        topic = image.topics.get(name)
+        if by_id and topic is None:
+            continue  # it has no id to be called by
+        answers.append(
+            OffsetFetchResponseTopics(
+                name=name,
+                topic_id=topic.topic_id if by_id and topic is not None else NO_TOPIC_ID,
+                partitions=[_partition(index, value) for index, value in sorted(partitions.items())],
+            )
+        )
+    return answers
+
+
+async def _some(
+    broker: Broker, image: ClusterImage, group_id: str, asked: list[OffsetFetchRequestTopics], *, by_id: bool
+) -> list[OffsetFetchResponseTopics]:
+    names = [image.names_by_id.get(topic.topic_id) if by_id else topic.name for topic in asked]
+    wanted = [
+        (name, index, topic.topic_id)
+        for topic, name in zip(asked, names, strict=True)
+        if name is not None
+        for index in topic.partition_indexes
+    ]
+    found: Iterator[OffsetCommitValue | None] = iter(await _settled(broker.groups.fetch_offsets(group_id, wanted)))
+    answers = []
+    for topic, name in zip(asked, names, strict=True):
+        if name is None:
+            partitions = [_failed(index, ErrorCode.UNKNOWN_TOPIC_ID) for index in topic.partition_indexes]
+        else:
+            partitions = [_partition(index, next(found)) for index in topic.partition_indexes]
+        answers.append(OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
+    return answers
+
+
+async def _settled(outcome: T | Awaitable[T]) -> T:
+    return await outcome if inspect.isawaitable(outcome) else outcome
+
+
+def _partition(index: int, value: OffsetCommitValue | None) -> OffsetFetchResponsePartitions:
+    if value is None:
+        return _failed(index, ErrorCode.NONE)
+    return OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=value.offset,
+        committed_leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+    )
+
+
+def _failed(index: int, code: ErrorCode) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(
+        partition_index=index, committed_offset=NOTHING, committed_leader_epoch=NOTHING, metadata="", error_code=code
+    )
+
+
+def _error_everywhere(
+    found: OffsetFetchResponseGroup, asked: list[OffsetFetchRequestTopics]
+) -> OffsetFetchResponseGroup:
+    """The oldest version has no place for an error of the group: each partition carries it."""
+    code = ErrorCode(found.error_code)
+    found.topics = [
+        OffsetFetchResponseTopics(
+            name=topic.name, partitions=[_failed(index, code) for index in topic.partition_indexes]
+        )
+        for topic in asked
+    ]
+    return found
