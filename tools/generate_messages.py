@@ -5,6 +5,7 @@ Run it after an upgrade of kio; a test fails when the files are not what this pr
 """
 
 import dataclasses
+import datetime
 import enum
 import graphlib
 import itertools
@@ -121,12 +122,12 @@ class Generator:
         self, info: ClassInfo, name: str, kind: str, is_message: bool, array: bool, nullable: bool,
         field: "dataclasses.Field[Any]", version: int,
     ) -> None:  # fmt: skip
-        default = field.default
+        default: Any = field.default
         if kind == "int64" and dataclasses.is_dataclass(default):
             default = dataclasses.MISSING
         if isinstance(default, enum.IntEnum):
             default = int(default)
-        if hasattr(default, "total_seconds"):
+        if isinstance(default, datetime.timedelta):
             default = int(default.total_seconds() * 1000)
         known = info.fields.get(name)
         if known is None:

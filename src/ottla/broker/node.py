@@ -63,7 +63,7 @@ class Node:
         self.partitions = Partitions(self.node_id, self.logs, self.config)
         self.controller = Controller(self.store, self.config, self.node_id)
         self.groups = GroupCoordinator(
-            PartitionLog(self.partitions, self.store, self.clock), self.clock, lambda: self.config.broker
+            PartitionLog(self.partitions, self.store, self.clock), lambda: self.config.broker, self.clock
         )
         self._server: Server | None = None
         self._jobs: Jobs | None = None
@@ -87,7 +87,7 @@ class Node:
 
     async def stop(self) -> None:
         # First whatever is parked is answered: a consumer waiting in a rebalance must not hold up the stop.
-        await self.groups.shutdown()
+        self.groups.shutdown()
         for partition in self.partitions:
             partition.stop()
         if self._server is not None:
@@ -165,11 +165,12 @@ class Node:
             Job("checkpoint", lambda: settings.log_flush_offset_checkpoint_interval_ms, in_thread(logs.checkpoint)),
             Job("deleted files", lambda: DELETED_FILES_INTERVAL_MS, in_thread(logs.remove_deleted)),
             Job("producer expiry", lambda: PRODUCER_EXPIRY_INTERVAL_MS, in_thread(logs.expire_producers)),
+            Job("offset expiry", lambda: settings.offsets_retention_check_interval_ms, self.groups.expire),
         ]
 
 
 def log_directories(settings: BrokerSettings) -> tuple[str, ...]:
-    return settings.log_dirs or (settings.log_dir,)
+    return settings.log_dirs or settings.log_dir
 
 
 def _reachable_host(address: ListenerAddress) -> str:

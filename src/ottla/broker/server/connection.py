@@ -74,8 +74,12 @@ class Connection:
         self._reading = False
         self._writing = False
         self._stopping = False
-        self.closed = False
+        self._closed = False
         self._resume_reading()
+
+    def is_closed(self) -> bool:
+        # A method, not an attribute: almost any call may close the connection, and a type checker must not assume.
+        return self._closed
 
     @property
     def busy(self) -> bool:
@@ -117,7 +121,7 @@ class Connection:
         """Dispatch each whole frame of data[:end]; keep the rest for the next turn."""
         position = 0
         frames = 0
-        while not self.closed:
+        while not self.is_closed():
             if end - position < 4:
                 break
             size = self._checked_size(data, position)
@@ -132,7 +136,7 @@ class Connection:
             position = start + size
             frames += 1
             self._handle(bytearray(data[start:position]))
-        if self.closed:
+        if self.is_closed():
             return
         if position < end:
             self._leftover = bytes(data[position:end])
@@ -172,7 +176,7 @@ class Connection:
 
     def _continue(self) -> None:
         """Go on with frames that were received but had to wait."""
-        if self.closed or self._blocked():
+        if self.is_closed() or self._blocked():
             return
         kept, self._leftover = self._leftover, b""
         try:
@@ -181,7 +185,7 @@ class Connection:
         except MalformedMessage as error:
             self._refuse(str(error))
             return
-        if not self.closed and not self._blocked():
+        if not self.is_closed() and not self._blocked():
             self._resume_reading()
 
     def _blocked(self) -> bool:
@@ -198,7 +202,7 @@ class Connection:
             self._loop.remove_reader(self._descriptor)
 
     def _resume_reading(self) -> None:
-        if not self._reading and not self.closed:
+        if not self._reading and not self.is_closed():
             self._reading = True
             self._loop.add_reader(self._descriptor, self._on_readable)
 
@@ -207,7 +211,7 @@ class Connection:
     def _handle(self, frame: bytearray) -> None:
         answer = self._dispatcher.dispatch(frame, self.host, self.listener)
         outcome = answer.outcome
-        if type(outcome) is Parked:
+        if isinstance(outcome, Parked):
             slot = _Slot(answer, len(frame))
             self._slots.append(slot)
             self._memory.take(slot.size)
@@ -224,7 +228,7 @@ class Connection:
     def _resolved(self, slot: _Slot, response: Response) -> None:
         self._memory.give_back(slot.size)
         slot.size = 0
-        if self.closed:
+        if self.is_closed():
             return
         slot.response = response
         self.last_active = self._loop.time()
@@ -233,10 +237,10 @@ class Connection:
         while self._slots and self._slots[0].response is not None:
             done = self._slots.popleft()
             self._emit(done.answer, done.response)
-        if self.closed:
+        if self.is_closed():
             return
         self._flush()
-        if not self.closed and not self._blocked():
+        if not self.is_closed() and not self._blocked():
             # Not at once: this may run inside another connection's request.
             self._loop.call_soon(self._continue)
         if self._stopping:
@@ -259,7 +263,7 @@ class Connection:
     # Writing
 
     def _flush(self) -> None:
-        if self.closed or self._writing or self._outbox.empty:
+        if self.is_closed() or self._writing or self._outbox.empty:
             return
         try:
             done = self._outbox.flush()
@@ -302,9 +306,9 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        if self.closed:
+        if self.is_closed():
             return
-        self.closed = True
+        self._closed = True
         self._pause_reading()
         if self._writing:
             self._loop.remove_writer(self._descriptor)

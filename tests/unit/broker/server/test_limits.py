@@ -35,10 +35,11 @@ def test_connections_come_no_faster_than_the_rate() -> None:
 def test_who_waits_for_memory_goes_on_when_it_is_given_back() -> None:
     memory = RequestMemory(lambda: 100)
     resumed: list[str] = []
-    memory.take(60)
-    assert not memory.exhausted
-    memory.take(60)
-    assert memory.exhausted
+    seen = []
+    for _ in range(2):
+        memory.take(60)
+        seen.append(memory.exhausted)
+    assert seen == [False, True]
     memory.when_available(lambda: resumed.append("a"))
     memory.give_back(10)
     assert not resumed
