@@ -56,6 +56,7 @@ class LiveConfig:
         self.per_broker: Mapping[str, str] = {}
         self._overrides: dict[str, Mapping[str, str]] = {}
         self._plain_topic = resolve_topic({}, static)
+        self._plain_entries: list[ConfigEntry] | None = None
         self._resolved: dict[str, TopicSettings] = {}
 
     def update_broker(self, cluster_wide: Mapping[str, str], per_broker: Mapping[str, str]) -> None:
@@ -63,6 +64,7 @@ class LiveConfig:
         self.broker = with_dynamic(self.static, cluster_wide, per_broker)
         self.cluster_wide, self.per_broker = cluster_wide, per_broker
         self._plain_topic = resolve_topic({}, self.broker)
+        self._plain_entries = None
         self._resolved.clear()
 
     def update_topic(self, name: str, overrides: Mapping[str, str] | None) -> None:
@@ -99,8 +101,13 @@ class LiveConfig:
         ]
 
     def describe_topic(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-        """Every setting of a topic with these overrides."""
-        return [self._topic_entry(declared, overrides) for declared in TOPIC_SETTINGS.values()]
+        """Every setting of a topic with these overrides. What is not overridden is the same entry for all topics."""
+        if self._plain_entries is None:
+            self._plain_entries = [self._topic_entry(declared, {}) for declared in TOPIC_SETTINGS.values()]
+        return [
+            self._topic_entry(TOPIC_SETTINGS[entry.name], overrides) if entry.name in overrides else entry
+            for entry in self._plain_entries
+        ]
 
     def _broker_entry(self, declared: Setting) -> ConfigEntry:
         family = UNIT_FAMILIES.get(declared.name, (declared.name,))

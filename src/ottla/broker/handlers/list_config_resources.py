@@ -1,0 +1,33 @@
+"""ListConfigResources, key 74, versions 0 and 1.
+
+Names of the things that have settings. Version 0 knew client metrics only, of which there are none; neither are there
+settings of groups or log levels of brokers, so topics and brokers it is.
+"""
+
+from ottla.broker.controller.config_decisions import ResourceType
+from ottla.broker.handlers.context import Broker, Call
+from ottla.model.errors import ErrorCode
+from ottla.protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+_KNOWN = frozenset(ResourceType) - {ResourceType.UNKNOWN}
+
+
+def handle(broker: Broker, call: Call, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+    wanted = frozenset(request.resource_types) or (_KNOWN if call.version >= 1 else frozenset())
+    if not wanted <= _KNOWN:
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    image = broker.metadata.image
+    response = ListConfigResourcesResponse()
+    if ResourceType.TOPIC in wanted:
+        response.config_resources += [
+            ConfigResource(resource_name=name, resource_type=ResourceType.TOPIC) for name in image.topics
+        ]
+    if ResourceType.BROKER in wanted:
+        response.config_resources += [
+            ConfigResource(resource_name=str(known), resource_type=ResourceType.BROKER) for known in image.brokers
+        ]
+    return response
