@@ -1,0 +1,1 @@
+"""Logs on disk in Kafka's formats: segments, indexes, producer state, recovery, retention."""

@@ -1,0 +1,542 @@
+"""The log of one partition: segments in a directory, appended at one end and read anywhere.
+
+Threads. The event loop's thread appends, reads, rolls and truncates, and takes no lock for the first two. Other
+threads may call `flush`, `drop_expired` and the read-only properties. `_flushing` is held while either of those runs,
+and by the loop only to truncate; the list of segments has a lock of its own, held for the moment of a change.
+"""
+
+import contextlib
+import os
+import threading
+import zlib
+from collections.abc import Callable
+from uuid import UUID
+
+import msgspec
+
+from ottla.broker.storage.checkpoints import LEADER_EPOCHS, PARTITION_METADATA, format_epochs
+from ottla.broker.storage.disk import PASSING_ERRORS, Disk
+from ottla.broker.storage.index import OFFSET_ENTRY_BYTES, RELATIVE_OFFSET_MAX, TIME_ENTRY_BYTES, IndexCache
+from ottla.broker.storage.leader_epochs import LeaderEpochs
+from ottla.broker.storage.producer_state import ProducerState
+from ottla.broker.storage.retention import SegmentFacts, expired_segments
+from ottla.broker.storage.segment import SUFFIX_INDEX, SUFFIX_TIME_INDEX, Segment, SegmentFile, segment_prefix
+from ottla.broker.storage.segments import SegmentList
+from ottla.broker.storage.snapshots import SnapshotFiles, control_epoch, rebuild_producers
+from ottla.broker.storage.timestamps import Found, first_at_or_after, newest
+from ottla.broker.storage.validation import (
+    AppendOrigin,
+    AppendRules,
+    check_batch,
+    needs_recompression,
+    recompress,
+    stamp_offset,
+    stamp_time,
+)
+from ottla.config.topic import TopicSettings
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.names import TopicPartition
+from ottla.protocol.compression import Buffer
+from ottla.protocol.errors import CorruptBatch
+from ottla.protocol.records import BatchHeader, check_crc, iterate_batches
+
+NO_TIME = -1
+
+
+class AppendResult(msgspec.Struct, frozen=True, gc=False):
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    duplicate: bool
+    record_count: int
+    byte_count: int
+    batch_count: int = 1
+
+
+class LogSlice(msgspec.Struct, frozen=True, gc=False):
+    """Bytes of one segment, to be sent as they are. Holding it keeps the file open, whatever becomes of the segment."""
+
+    file: SegmentFile | None
+    position: int
+    length: int
+    segment_base_offset: int
+
+    @property
+    def fd(self) -> int:
+        return self.file.fd if self.file is not None else -1
+
+    def read(self) -> bytes:
+        return os.pread(self.file.fd, self.length, self.position) if self.file is not None else b""
+
+
+class LogEnvironment(msgspec.Struct, gc=False):
+    """What all logs of a directory share."""
+
+    disk: Disk
+    cache: IndexCache
+    discard: Callable[[list[str], int], None]
+    """Takes paths that are to be unlinked, and the delay in ms after which they may be."""
+    on_failure: Callable[[OSError], None]
+    """Told about errors that do not pass by themselves."""
+
+
+class Log:
+    def __init__(
+        self,
+        tp: TopicPartition,
+        topic_id: UUID,
+        directory: str,
+        config: TopicSettings,
+        environment: LogEnvironment,
+        *,
+        segments: list[Segment],
+        start_offset: int,
+        end_offset: int,
+        recovery_point: int,
+        leader_epochs: LeaderEpochs,
+        producers: ProducerState,
+        snapshots: SnapshotFiles,
+        now_ms: int,
+    ) -> None:
+        self.tp = tp
+        self.topic_id = topic_id
+        self.directory = directory
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+        self.recovery_point = recovery_point
+        self.leader_epochs = leader_epochs
+        self.producers = producers
+        self.last_flush_ms = now_ms
+        self.failure: str | None = None
+        self.segments = SegmentList(segments)
+        self.snapshots = snapshots
+        self._environment = environment
+        self._flushing = threading.Lock()
+        self._names_dirty = True  # the directory's list of files is not known to be on disk
+        self._epochs_dirty = True
+        self.reconfigure(config)
+
+    # -- facts
+
+    @property
+    def size_bytes(self) -> int:
+        return self.segments.size_bytes
+
+    @property
+    def unflushed_records(self) -> int:
+        return self.end_offset - self.recovery_point
+
+    @property
+    def flush_required(self) -> bool:
+        """Whether flush.messages asks for a flush before the last append is acknowledged."""
+        return self.end_offset - self.recovery_point >= self.config.flush_messages
+
+    def flush_due(self, now_ms: int) -> bool:
+        """Whether a flush should happen soon: by count, by time, or because a finished segment is not on disk yet."""
+        if self.end_offset == self.recovery_point:
+            return False
+        return (
+            self.flush_required
+            or now_ms - self.last_flush_ms >= self.config.flush_ms
+            or self.recovery_point < self.segments.active.base_offset
+        )
+
+    def reconfigure(self, config: TopicSettings) -> None:
+        self.config = config
+        self.rules = AppendRules(config)
+        self._segment_bytes = config.segment_bytes
+        self._segment_ms = config.segment_ms - self._jitter_ms(config)
+        self._offset_entries_max = config.segment_index_bytes // OFFSET_ENTRY_BYTES - 1
+        self._time_entries_max = config.segment_index_bytes // TIME_ENTRY_BYTES - 1
+        self.segments.active.index_interval_bytes = config.index_interval_bytes
+
+    def _jitter_ms(self, config: TopicSettings) -> int:
+        # Spread by name instead of by chance: the same for every run, different for every segment.
+        bound = min(config.segment_jitter_ms, config.segment_ms)
+        return zlib.crc32(f"{self.tp}-{self.segments.active.base_offset}".encode()) % (bound + 1) if bound > 0 else 0
+
+    def needs_recompression(self, records: Buffer) -> bool:
+        return needs_recompression(records, self.rules)
+
+    def recompress(self, records: Buffer) -> bytearray:
+        """The batch in the topic's codec; slow, safe to run in another thread."""
+        return recompress(records, self.rules)
+
+    # -- appending
+
+    def append_as_leader(
+        self,
+        records: bytearray | memoryview,
+        leader_epoch: int,
+        now_ms: int,
+        *,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+    ) -> AppendResult:
+        """Check one batch, give it the next offsets in place and write it. Raises ApiError and changes nothing then."""
+        self._check_alive()
+        rules = self.rules
+        if rules.target_codec is not None and needs_recompression(records, rules):
+            records = recompress(records, rules)
+        header = check_batch(records, rules, now_ms, origin)
+        if header.producer_id >= 0:
+            sent = self.producers.check(header, from_client=origin is AppendOrigin.CLIENT)
+            if sent is not None:
+                time_ms = sent.timestamp if rules.log_append_time else NO_TIME
+                return AppendResult(
+                    sent.base_offset, sent.last_offset, time_ms, self.start_offset, True, header.record_count, 0
+                )
+        append_time_ms = NO_TIME
+        if rules.log_append_time:
+            append_time_ms = now_ms
+            header = stamp_time(records, header, now_ms)
+        elif header.uses_log_append_time:
+            header = stamp_time(records, header, None)
+        base_offset = self.end_offset
+        last_offset = base_offset + header.last_offset_delta
+        stamp_offset(records, base_offset, leader_epoch)
+        length = len(records)
+        try:
+            active = self.segments.active
+            if self._must_roll(active, length, last_offset, header.max_timestamp, now_ms):
+                active = self._roll(now_ms)
+            if leader_epoch != self.leader_epochs.latest:
+                self._assign_epoch(leader_epoch, base_offset)
+            active.append(records, last_offset, header.max_timestamp)
+        except OSError as error:
+            raise self._storage_error(error, "cannot append to") from error
+        self.end_offset = last_offset + 1
+        if header.producer_id >= 0:
+            coordinator_epoch = control_epoch(records) if header.is_control else -1
+            self.producers.update(header, base_offset, header.max_timestamp, coordinator_epoch)
+        return AppendResult(
+            base_offset, last_offset, append_time_ms, self.start_offset, False, header.record_count, length
+        )
+
+    def append_as_follower(self, records: Buffer, now_ms: int) -> AppendResult:
+        """Append batches that a leader has already checked and numbered; a last one cut short is left out."""
+        self._check_alive()
+        batches: list[tuple[int, BatchHeader]] = []
+        expected, first_offset = self.end_offset, None
+        try:
+            for position, header in iterate_batches(records):
+                check_crc(records, position, header)
+                if header.base_offset < expected:
+                    raise CorruptBatch(f"offset {header.base_offset} was sent where {expected} comes next")
+                first_offset = header.base_offset if first_offset is None else first_offset
+                expected = header.next_offset
+                batches.append((position, header))
+        except CorruptBatch as error:
+            raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+        if first_offset is None:
+            return AppendResult(self.end_offset, self.end_offset - 1, NO_TIME, self.start_offset, False, 0, 0, 0)
+        length = batches[-1][0] + batches[-1][1].size
+        newest = max(header.max_timestamp for _, header in batches)
+        try:
+            if self._must_roll(self.segments.active, length, expected - 1, newest, now_ms):
+                self._roll(now_ms, base_offset=first_offset)
+            for _, header in batches:
+                if header.leader_epoch > self.leader_epochs.latest:
+                    self._assign_epoch(header.leader_epoch, header.base_offset)
+            self.segments.active.append_many(
+                memoryview(records)[:length], [(h.size, h.last_offset, h.max_timestamp) for _, h in batches]
+            )
+        except OSError as error:
+            raise self._storage_error(error, "cannot append to") from error
+        self.end_offset = expected
+        for position, header in batches:
+            coordinator_epoch = control_epoch(memoryview(records)[position:]) if header.is_control else -1
+            self.producers.update(header, header.base_offset, header.max_timestamp, coordinator_epoch)
+        count = sum(header.record_count for _, header in batches)
+        return AppendResult(
+            first_offset, expected - 1, NO_TIME, self.start_offset, False, count, length, len(batches)
+        )  # fmt: skip
+
+    def _must_roll(self, active: Segment, length: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+        size = active.size
+        if size > self._segment_bytes - length or last_offset - active.base_offset > RELATIVE_OFFSET_MAX:
+            return True
+        if size == 0:
+            return False
+        first = active.first_timestamp
+        if (max_timestamp - first if first >= 0 else now_ms - active.created_ms) > self._segment_ms:
+            return True
+        indexes = active.indexes_if_loaded
+        return indexes is not None and (
+            len(indexes.offsets) >= self._offset_entries_max or len(indexes.timestamps) >= self._time_entries_max
+        )
+
+    def _roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
+        """Begin a new segment. The finished one is forced to disk by the next flush, not here."""
+        old = self.segments.active
+        base = self.end_offset if base_offset is None else base_offset
+        self.snapshots.take(self.producers, self.end_offset)
+        new = self._new_segment(base, now_ms)
+        old.load_for_append()
+        old.seal_time_index()
+        if self.config.preallocate:
+            old.trim()
+        self.segments.add(new)
+        self._names_dirty = True
+        self._segment_ms = self.config.segment_ms - self._jitter_ms(self.config)
+        return new
+
+    def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
+        return Segment.create(
+            segment_prefix(self.directory, base_offset), base_offset,
+            disk=self._environment.disk, cache=self._environment.cache, created_ms=now_ms,
+            index_interval_bytes=self.config.index_interval_bytes,
+            preallocate_bytes=self.config.segment_bytes if self.config.preallocate else 0,
+        )  # fmt: skip
+
+    def _assign_epoch(self, epoch: int, base_offset: int) -> None:
+        if self.leader_epochs.assign(epoch, base_offset):
+            self._write_epochs()
+
+    def _write_epochs(self) -> None:
+        # Not forced to disk here: until the next flush the log itself tells the epochs, after it `flush` has synced.
+        path = os.path.join(self.directory, LEADER_EPOCHS)
+        self._environment.disk.replace_file(path, format_epochs(self.leader_epochs.entries()), durable=False)
+        self._epochs_dirty = True
+
+    # -- reading
+
+    def read(self, offset: int, max_bytes: int, end_offset_exclusive: int, *, min_one_batch: bool) -> LogSlice:
+        """Bytes from the batch that holds `offset` on, of one segment and below `end_offset_exclusive`.
+
+        The last batch may be cut at `max_bytes`; a first batch that does not fit is given whole if `min_one_batch`,
+        and not at all otherwise.
+        """
+        end_offset = self.end_offset
+        if offset < self.start_offset or offset > end_offset:
+            raise self._out_of_range(offset)
+        limit = min(end_offset_exclusive, end_offset)
+        active = self.segments.active
+        if offset >= limit:
+            return LogSlice(None, 0, 0, active.base_offset)
+        self._check_alive()
+        try:
+            if offset >= active.base_offset:
+                segment, position = active, active.find(offset)
+            else:
+                segment, position = self.segments.find(offset)
+            if position is None:
+                return LogSlice(None, 0, 0, active.base_offset)
+            end = segment.size if limit == end_offset else self.segments.end_position(segment, limit)
+            length = end - position
+            if length > max_bytes:
+                first = segment.batch_size(position)
+                length = max_bytes if first <= max_bytes else first if min_one_batch else 0
+            elif segment is active:
+                active.remember(limit, end)
+            return LogSlice(segment.file if length > 0 else None, position, length, segment.base_offset)
+        except (OSError, CorruptBatch) as error:
+            raise self._read_error(error) from error
+
+    def offset_for_timestamp(self, timestamp: int) -> Found | None:
+        """(timestamp, offset, leader epoch) of the first record that is at least this recent."""
+        try:
+            return first_at_or_after(self.segments.all, timestamp, self.start_offset)
+        except (OSError, CorruptBatch) as error:
+            raise self._read_error(error) from error
+
+    def max_timestamp_offset(self) -> Found | None:
+        """(timestamp, offset, leader epoch) of the first record with the largest timestamp."""
+        try:
+            return newest(self.segments.all, self.start_offset)
+        except (OSError, CorruptBatch) as error:
+            raise self._read_error(error) from error
+
+    def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
+        """As OffsetForLeaderEpoch asks: the largest known epoch not above this one and where it ended, or (-1, -1)."""
+        return self.leader_epochs.end_offset(epoch, self.end_offset)
+
+    # -- flushing
+
+    def flush(self) -> None:
+        """Force everything appended so far to disk and advance the recovery point. Blocks; safe in any thread."""
+        with self._flushing:
+            try:
+                while not self._flush_once():
+                    pass
+            except OSError as error:
+                # What the kernel could not write it may have dropped: nothing after this can be trusted.
+                self._environment.on_failure(error)
+                raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot flush {self.tp}: {error}") from error
+
+    def _flush_once(self) -> bool:
+        """One pass; False when the segment that was active was finished meanwhile and wants its indexes on disk too."""
+        disk = self._environment.disk
+        end_offset = self.end_offset
+        segments = self.segments.from_offset(self.recovery_point)
+        active = segments[-1]
+        if end_offset > self.recovery_point:
+            for segment in segments:
+                disk.fdatasync(segment.file.fd)
+                # After a crash the segment with the recovery point gets new indexes; the ones before keep theirs.
+                if segment is not active:
+                    self._flush_indexes(segment)
+            self._flush_names()
+        if not self.segments.still_active(active):
+            return False
+        self.recovery_point = max(self.recovery_point, end_offset)
+        return True
+
+    def _flush_names(self) -> None:
+        disk = self._environment.disk
+        epochs_dirty, self._epochs_dirty = self._epochs_dirty, False
+        if epochs_dirty:
+            disk.sync_path(os.path.join(self.directory, LEADER_EPOCHS))
+        names_dirty, self._names_dirty = self._names_dirty, False
+        if names_dirty:
+            with contextlib.suppress(FileNotFoundError):  # a directory that came from elsewhere may have none
+                disk.sync_path(os.path.join(self.directory, PARTITION_METADATA))
+        if names_dirty or epochs_dirty:
+            disk.sync_path(self.directory)
+
+    def _flush_indexes(self, segment: Segment) -> None:
+        segment.write_indexes()
+        segment.release_indexes()
+        for suffix in (SUFFIX_INDEX, SUFFIX_TIME_INDEX):
+            self._environment.disk.sync_path(segment.prefix + suffix)
+
+    # -- removing
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut off every batch that reaches to `offset` or beyond, so that `end_offset` is at most `offset`."""
+        self._check_alive()
+        if offset >= self.end_offset:
+            return
+        with self._flushing:
+            try:
+                self._truncate(offset)
+            except (OSError, CorruptBatch) as error:
+                raise self._read_error(error) from error
+
+    def _truncate(self, offset: int) -> None:
+        segments = self.segments.all
+        kept = [segment for segment in segments if segment.base_offset < offset]
+        end_offset = kept[-1].truncate(offset) if kept else offset
+        self._discard(segments[len(kept) :])
+        self.segments.replace(kept or [self._new_segment(offset, segments[0].created_ms)])
+        self.end_offset = end_offset
+        self.recovery_point = min(self.recovery_point, end_offset)
+        self.start_offset = min(self.start_offset, end_offset)
+        if self.leader_epochs.truncate_end(end_offset):
+            self._write_epochs()
+        self.producers = rebuild_producers(self.snapshots, kept, end_offset)
+
+    def delete_records_before(self, offset: int) -> None:
+        """Make `offset` the start of the log and drop the segments that lie wholly before it."""
+        self._check_alive()
+        if offset > self.end_offset or offset < 0:
+            raise self._out_of_range(offset)
+        if offset > self.start_offset:
+            self._advance_start(offset)
+        segments = self.segments.all
+        gone = sum(following.base_offset <= self.start_offset for following in segments[1:])
+        self._discard(self.segments.drop_oldest(gone))
+
+    def _advance_start(self, offset: int) -> None:
+        self.start_offset = max(self.start_offset, offset)
+        if self.leader_epochs.truncate_start(self.start_offset):
+            try:
+                self._write_epochs()
+            except OSError as error:
+                raise self._storage_error(error, "cannot write the epochs of") from error
+
+    def apply_retention(self, now_ms: int, high_watermark: int | None = None) -> int:
+        """Drop what the topic's limits no longer keep; returns the number of segments. For the loop's thread."""
+        self.roll_if_expired(now_ms, high_watermark)
+        return self.drop_expired(now_ms, high_watermark)
+
+    def roll_if_expired(self, now_ms: int, high_watermark: int | None = None) -> bool:
+        """Begin a new segment if every record of the active one may go. Cheap; for the loop's thread."""
+        if self.failure is not None or self._expired(now_ms, high_watermark) < len(self.segments):
+            return False
+        try:
+            self._roll(now_ms)
+        except OSError as error:
+            raise self._storage_error(error, "cannot roll") from error
+        return True
+
+    def drop_expired(self, now_ms: int, high_watermark: int | None = None) -> int:
+        """Drop inactive segments that have outlived the topic's limits. Safe in any thread beside appends."""
+        if self.failure is not None:
+            return 0
+        with self._flushing:
+            dropped = self.segments.drop_oldest(self._expired(now_ms, high_watermark))
+            if dropped:
+                self._advance_start(self.segments.first_base_offset)
+                self._discard(dropped)
+        return len(dropped)
+
+    def _expired(self, now_ms: int, high_watermark: int | None) -> int:
+        segments, end_offset = self.segments.all, self.end_offset
+        facts = [
+            SegmentFacts(segment.base_offset, following, segment.size, segment.retention_timestamp)
+            for segment, following in zip(segments, [*(s.base_offset for s in segments[1:]), end_offset], strict=True)
+        ]
+        try:
+            return expired_segments(
+                facts, self.config, now_ms=now_ms, start_offset=self.start_offset, total_bytes=self.size_bytes,
+                high_watermark=end_offset if high_watermark is None else high_watermark,
+            )  # fmt: skip
+        except (OSError, CorruptBatch) as error:
+            raise self._read_error(error) from error
+
+    def _discard(self, segments: list[Segment]) -> None:
+        for segment in segments:
+            paths = segment.mark_deleted()
+            segment.close()
+            self._environment.discard(paths, self.config.file_delete_delay_ms)
+
+    # -- the end
+
+    def close(self) -> None:
+        """Bring files up to what memory knows, in the order a clean start trusts them. Blocks."""
+        if self.failure is not None:
+            self.release()
+            return
+        active = self.segments.active
+        try:
+            if active.indexes_if_loaded is not None:
+                active.seal_time_index()
+            self.flush()
+            if self.config.preallocate:
+                active.trim()
+            for segment in self.segments.all:
+                segment.write_indexes()
+            self.snapshots.take(self.producers, self.end_offset)
+        except OSError as error:
+            raise self._storage_error(error, "cannot close") from error
+        self.release()
+
+    def release(self) -> None:
+        """Let go of descriptors and memory without touching the disk. Slices in flight stay readable."""
+        for segment in self.segments.all:
+            segment.close()
+
+    def fail(self, reason: str) -> None:
+        """The directory is gone: refuse everything from now on."""
+        self.failure = reason
+
+    def _check_alive(self) -> None:
+        if self.failure is not None:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, self.failure)
+
+    def _storage_error(self, error: OSError, doing: str) -> ApiError:
+        if error.errno not in PASSING_ERRORS:
+            self._environment.on_failure(error)
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{doing} {self.tp}: {error}")
+
+    def _read_error(self, error: OSError | CorruptBatch) -> ApiError:
+        if isinstance(error, OSError):
+            return self._storage_error(error, "cannot read")
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.tp} is damaged: {error}")
+
+    def _out_of_range(self, offset: int) -> ApiError:
+        return ApiError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"{self.tp} has offsets {self.start_offset} to {self.end_offset}, not {offset}",
+        )

@@ -1,0 +1,208 @@
+"""One directory of log.dirs: who may use it, what it remembers, whether it still works."""
+
+import fcntl
+import logging
+import os
+import pathlib
+import re
+import shutil
+import threading
+import uuid
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from ottla.broker.storage.checkpoints import (
+    CLEAN_SHUTDOWN,
+    HIGH_WATERMARKS,
+    LOCK,
+    META_PROPERTIES,
+    RECOVERY_POINTS,
+    START_OFFSETS,
+    check_meta_properties,
+    format_clean_shutdown,
+    format_offsets,
+    format_properties,
+    parse_offsets,
+    parse_properties,
+    read_text,
+)
+from ottla.broker.storage.disk import Disk, unlink_if_there
+from ottla.broker.storage.index import IndexCache
+from ottla.broker.storage.log import Log, LogEnvironment
+from ottla.model.clock import Clock
+from ottla.model.errors import OttlaError
+from ottla.model.names import TopicPartition, format_topic_id, new_topic_id
+
+logger = logging.getLogger(__name__)
+
+DELETE_SUFFIX = "-delete"
+STRAY_SUFFIX = "-stray"
+FUTURE_SUFFIX = "-future"
+# Kafka's own metadata log may lie in a directory that was moved here; it is not a partition of ours.
+_NOT_PARTITIONS = frozenset({"__cluster_metadata-0"})
+_DIRECTORY_NAME_LENGTH_MAX = 255
+_PARTITION_NAME = re.compile(r"(.+)-(\d+)")
+
+
+class LogDir:
+    def __init__(self, path: str, clock: Clock, disk: Disk, cache: IndexCache) -> None:
+        self.path = str(pathlib.Path(path).resolve())
+        self.failure: str | None = None
+        self.logs: dict[TopicPartition, Log] = {}
+        self.environment = LogEnvironment(disk, cache, self._discard, self.fail)
+        self.on_failure: Callable[[LogDir], None] | None = None
+        self.directory_id = ""
+        self._clock = clock
+        self._disk = disk
+        self._lock_descriptor: int | None = None
+        self._written: dict[str, Mapping[TopicPartition, int]] = {}
+        self._checkpointing = threading.Lock()
+        # (due in ms, paths): deque because the loop adds while a worker takes.
+        self._doomed: deque[tuple[int, list[str]]] = deque()
+
+    # -- opening and closing
+
+    def claim(self, cluster_id: str | None, node_id: int) -> None:
+        """Create the directory if needed, make sure that no other broker uses it and that it is ours."""
+        try:
+            os.makedirs(self.path, exist_ok=True)
+            self._lock()
+            self._identify(cluster_id, node_id)
+        except OSError as error:
+            raise OttlaError(f"cannot use log directory {self.path}: {error}") from error
+
+    def _lock(self) -> None:
+        descriptor = self._disk.open(os.path.join(self.path, LOCK), os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise OttlaError(
+                f"log directory {self.path} is in use by another broker; stop it or give this one its own log.dirs"
+            ) from None
+        self._lock_descriptor = descriptor
+
+    def _identify(self, cluster_id: str | None, node_id: int) -> None:
+        path = os.path.join(self.path, META_PROPERTIES)
+        text = read_text(path)
+        if text is not None and text.strip():
+            properties = parse_properties(text)
+            check_meta_properties(properties, cluster_id, node_id, path)
+            self.directory_id = properties.get("directory.id", "")
+        elif cluster_id is not None:
+            self.directory_id = format_topic_id(new_topic_id())
+            properties = {
+                "version": "1",
+                "cluster.id": cluster_id,
+                "node.id": str(node_id),
+                "directory.id": self.directory_id,
+            }
+            self._disk.replace_file(path, format_properties(properties), durable=True)
+
+    def take_clean_marker(self) -> bool:
+        """Whether the last stop was clean. The marker goes at once and for good: it must not vouch for this run."""
+        if not unlink_if_there(os.path.join(self.path, CLEAN_SHUTDOWN)):
+            return False
+        self._disk.sync_path(self.path)
+        return True
+
+    def write_clean_marker(self) -> None:
+        self._disk.replace_file(os.path.join(self.path, CLEAN_SHUTDOWN), format_clean_shutdown(), durable=True)
+
+    def unlock(self) -> None:
+        if self._lock_descriptor is not None:
+            os.close(self._lock_descriptor)
+            self._lock_descriptor = None
+
+    # -- what lies in it
+
+    def partition_directories(self) -> dict[TopicPartition, str]:
+        """The partitions found here. Directories that are being deleted are queued for removal on the way."""
+        found = {}
+        with os.scandir(self.path) as entries:
+            for entry in entries:
+                if not entry.is_dir() or entry.name in _NOT_PARTITIONS:
+                    continue
+                if entry.name.endswith(DELETE_SUFFIX):
+                    self._doomed.append((0, [entry.path]))
+                    continue
+                match = _PARTITION_NAME.fullmatch(entry.name)
+                if match and not entry.name.endswith((STRAY_SUFFIX, FUTURE_SUFFIX)):
+                    found[TopicPartition(match[1], int(match[2]))] = entry.path
+        return found
+
+    def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
+        text = read_text(os.path.join(self.path, name))
+        offsets = parse_offsets(text)
+        if offsets is None and text is not None:
+            logger.warning("%s in %s is damaged; going on without it", name, self.path)
+        self._written[name] = offsets or {}
+        return offsets or {}
+
+    def write_checkpoints(self, high_watermark: Callable[[TopicPartition], int | None]) -> None:
+        """Store recovery points, log starts and high watermarks. Blocks; safe in any thread."""
+        with self._checkpointing:
+            logs = list(self.logs.items())
+            starts = {tp: log.start_offset for tp, log in logs if log.start_offset > log.segments.first_base_offset}
+            marks = {tp: mark for tp, _ in logs if (mark := high_watermark(tp)) is not None}
+            self._write(START_OFFSETS, starts)
+            self._write(HIGH_WATERMARKS, marks)
+            self._write(RECOVERY_POINTS, {tp: log.recovery_point for tp, log in logs})
+
+    def _write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
+        if self._written.get(name) == offsets:
+            return
+        self._disk.replace_file(os.path.join(self.path, name), format_offsets(offsets), durable=True)
+        self._written[name] = offsets
+
+    def remembers(self, tp: TopicPartition) -> bool:
+        """Whether the checkpoints on disk speak of this partition: perhaps of a deleted one with the same name."""
+        return any(tp in offsets for offsets in self._written.values())
+
+    # -- failing
+
+    def fail(self, error: OSError) -> None:
+        """Take the directory out of service: its partitions refuse everything, the others go on. Any thread."""
+        if self.failure is not None:
+            return
+        self.failure = f"log directory {self.path} is offline after: {error}"
+        logger.error("%s", self.failure)
+        for log in list(self.logs.values()):
+            log.fail(self.failure)
+        if self.on_failure is not None:
+            self.on_failure(self)
+
+    # -- removing
+
+    def doom(self, log: Log, suffix: str = DELETE_SUFFIX) -> str:
+        """Rename a partition's directory so that it no longer counts; returns the new path."""
+        topic, partition = log.tp
+        ending = f"-{partition}.{uuid.uuid4().hex}{suffix}"
+        target = os.path.join(self.path, topic[: _DIRECTORY_NAME_LENGTH_MAX - len(ending)] + ending)
+        os.rename(log.directory, target)
+        if suffix == DELETE_SUFFIX:
+            self._discard([target], log.config.file_delete_delay_ms)
+        return target
+
+    def _discard(self, paths: list[str], delay_ms: int) -> None:
+        if paths:
+            self._doomed.append((self._clock.now_ms() + delay_ms, paths))
+
+    def remove_doomed(self, now_ms: int) -> int:
+        """Unlink what is due; returns how many paths went. Blocks; meant for a worker thread."""
+        removed = 0
+        for _ in range(len(self._doomed)):
+            due_ms, paths = self._doomed.popleft()
+            if due_ms > now_ms:
+                self._doomed.append((due_ms, paths))
+                continue
+            for path in paths:
+                try:
+                    if os.path.isdir(path):
+                        shutil.rmtree(path)
+                    else:
+                        unlink_if_there(path)
+                    removed += 1
+                except OSError as error:
+                    logger.warning("cannot remove %s, it will be tried again at the next start: %s", path, error)
+        return removed

@@ -1,0 +1,287 @@
+"""All logs of a broker, over all its log directories.
+
+The loop's thread opens, creates, deletes and looks up. Of the periodic jobs `flush_due`, `checkpoint`,
+`drop_expired` and `remove_deleted` block and are safe in a worker thread beside it; `roll_expired` and
+`expire_producers` touch what appends touch, are quick, and belong on the loop.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
+
+from ottla.broker.storage.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS, START_OFFSETS
+from ottla.broker.storage.disk import Disk
+from ottla.broker.storage.index import IndexCache
+from ottla.broker.storage.log import Log
+from ottla.broker.storage.log_dir import STRAY_SUFFIX, LogDir
+from ottla.broker.storage.recovery import KnownOffsets, create_log, open_log
+from ottla.config.broker import BrokerSettings
+from ottla.config.topic import TopicSettings
+from ottla.model.clock import Clock
+from ottla.model.errors import ApiError, ErrorCode, OttlaError
+from ottla.model.names import NO_TOPIC_ID, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+Progress = Callable[[str, int, int], None]
+"""Told (log directory, logs opened so far, logs in all) while a start goes on."""
+
+
+class LogManager:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        topic_settings: Callable[[str], TopicSettings],
+        clock: Clock,
+        *,
+        cluster_id: str | None = None,
+        disk: Disk | None = None,
+        high_watermark: Callable[[TopicPartition], int | None] | None = None,
+        progress: Progress | None = None,
+        on_dir_failure: Callable[[LogDir], None] | None = None,
+    ) -> None:
+        self._settings = settings
+        self._topic_settings = topic_settings
+        self._clock = clock
+        self._cluster_id = cluster_id
+        self._progress = progress
+        self.high_watermark: Callable[[TopicPartition], int | None] = high_watermark or self._log_end
+        """Supplies the high watermarks that `checkpoint` stores; without replication the log's end is it."""
+        disk = disk or Disk()
+        cache = IndexCache()
+        self.dirs = [LogDir(path, clock, disk, cache) for path in settings.data_dirs]
+        for directory in self.dirs:
+            directory.on_failure = on_dir_failure
+        self._logs: dict[TopicPartition, Log] = {}
+        self._homes: dict[TopicPartition, LogDir] = {}
+        self._stored_high_watermarks: dict[TopicPartition, int] = {}
+
+    # -- starting and stopping
+
+    def open(self) -> None:
+        """Load every partition of every directory, mending after a crash. Blocks; call before serving."""
+        claimed: list[LogDir] = []
+        try:
+            for directory in self.dirs:
+                directory.claim(self._cluster_id, self._settings.node_id)
+                claimed.append(directory)
+            for directory in self.dirs:
+                self._open_dir(directory)
+        except BaseException:
+            for directory in claimed:
+                directory.unlock()
+            raise
+
+    def _open_dir(self, directory: LogDir) -> None:
+        started = time.monotonic()
+        try:
+            found = directory.partition_directories()
+            clean = directory.take_clean_marker()
+            points = directory.read_checkpoint(RECOVERY_POINTS)
+            starts = directory.read_checkpoint(START_OFFSETS)
+            self._stored_high_watermarks |= directory.read_checkpoint(HIGH_WATERMARKS)
+        except OSError as error:
+            directory.fail(error)
+            return
+        twice = self._logs.keys() & found.keys()
+        if twice:
+            raise OttlaError(f"partition {min(twice)} lies in {directory.path} and in another log directory")
+        if found and not clean:
+            logger.info("%s was not stopped cleanly: checking %d logs", directory.path, len(found))
+
+        def load(tp: TopicPartition) -> Log:
+            known = KnownOffsets(starts.get(tp, 0), points.get(tp, 0), clean)
+            config = self._topic_settings(tp.topic)
+            return open_log(tp, found[tp], config, directory.environment, known, self._clock.now_ms())
+
+        threads = self._settings.num_recovery_threads_per_data_dir
+        with ThreadPoolExecutor(threads, thread_name_prefix="log-recovery") as pool:
+            futures = {tp: pool.submit(load, tp) for tp in found}
+            for number, (tp, future) in enumerate(futures.items(), 1):
+                try:
+                    self._adopt(future.result(), directory)
+                except OSError as error:
+                    logger.exception("cannot load %s", tp)
+                    directory.fail(error)
+                    for waiting in futures.values():
+                        waiting.cancel()
+                    return
+                if self._progress is not None:
+                    self._progress(directory.path, number, len(found))
+        if found:
+            logger.info("%s: %d logs in %.2f s", directory.path, len(found), time.monotonic() - started)
+
+    def _adopt(self, log: Log, directory: LogDir) -> None:
+        directory.logs[log.tp] = log
+        self._logs[log.tp] = log
+        self._homes[log.tp] = directory
+
+    def close(self) -> None:
+        """Flush everything and leave each directory so that the next start can trust it. Blocks."""
+        for directory in self.dirs:
+            try:
+                self._close_dir(directory)
+            finally:
+                directory.unlock()
+        self._logs.clear()
+        self._homes.clear()
+
+    def _close_dir(self, directory: LogDir) -> None:
+        threads = self._settings.num_recovery_threads_per_data_dir
+        with ThreadPoolExecutor(threads, thread_name_prefix="log-close") as pool:
+            futures = [pool.submit(log.close) for log in directory.logs.values()]
+        problems = [error for future in futures if (error := future.exception()) is not None]
+        if problems or directory.failure is not None:
+            logger.error("%s is not left clean: %s", directory.path, problems[0] if problems else directory.failure)
+            for log in directory.logs.values():
+                log.release()
+            return
+        try:
+            directory.write_checkpoints(self.high_watermark)
+            directory.write_clean_marker()
+        except OSError as error:
+            logger.error("%s is not left clean: %s", directory.path, error)  # noqa: TRY400  # the trace adds nothing
+
+    def abandon(self) -> None:
+        """Let go of everything without writing, as a crash would. For tests and for a start that fails half-way."""
+        for log in self._logs.values():
+            log.release()
+        for directory in self.dirs:
+            directory.unlock()
+
+    # -- logs
+
+    def get(self, tp: TopicPartition) -> Log | None:
+        return self._logs.get(tp)
+
+    def all(self) -> list[Log]:
+        return list(self._logs.values())
+
+    def directory_of(self, tp: TopicPartition) -> LogDir | None:
+        return self._homes.get(tp)
+
+    def stored_high_watermark(self, tp: TopicPartition) -> int | None:
+        """The high watermark that the last run stored."""
+        return self._stored_high_watermarks.get(tp)
+
+    def create(self, tp: TopicPartition, topic_id: UUID, config: TopicSettings | None = None) -> Log:
+        """A new log in the working directory that holds the fewest partitions."""
+        if tp in self._logs:
+            raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"{tp} already has a log")
+        online = [directory for directory in self.dirs if directory.failure is None]
+        if not online:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
+        directory = min(online, key=lambda candidate: len(candidate.logs))
+        if config is None:
+            config = self._topic_settings(tp.topic)
+        path = f"{directory.path}/{tp.topic}-{tp.partition}"
+        try:
+            if directory.remembers(tp):
+                # A topic of this name was deleted a moment ago; its offsets must not be taken for the new one's.
+                self._stored_high_watermarks.pop(tp, None)
+                directory.write_checkpoints(self.high_watermark)
+            log = create_log(tp, topic_id, path, config, directory.environment, self._clock.now_ms())
+        except OSError as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot create {tp}: {error}") from error
+        self._adopt(log, directory)
+        return log
+
+    def delete(self, tp: TopicPartition) -> None:
+        """Take a partition out of service at once; its files go later, in `remove_deleted`."""
+        self._remove(tp)
+
+    def mark_stray(self, tp: TopicPartition) -> str | None:
+        """Set aside a directory that the cluster does not know, without deleting it; returns where it is now."""
+        return self._remove(tp, STRAY_SUFFIX)
+
+    def _remove(self, tp: TopicPartition, suffix: str | None = None) -> str | None:
+        log = self._logs.pop(tp, None)
+        if log is None:
+            return None
+        directory = self._homes.pop(tp)
+        directory.logs.pop(tp, None)
+        self._stored_high_watermarks.pop(tp, None)
+        log.fail(f"{tp} was deleted")
+        try:
+            return directory.doom(log, suffix) if suffix is not None else directory.doom(log)
+        except OSError as error:
+            if directory.failure is not None:
+                return None
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot remove {tp}: {error}") from error
+        finally:
+            log.release()
+
+    def strays(self, known: Mapping[TopicPartition, UUID]) -> list[Log]:
+        """Logs that the cluster does not know, or knows under another topic id. What becomes of them is its choice."""
+        found = []
+        for tp, log in self._logs.items():
+            topic_id = known.get(tp)
+            if topic_id is None or (NO_TOPIC_ID not in (topic_id, log.topic_id) and topic_id != log.topic_id):
+                found.append(log)
+        return found
+
+    def reconfigure(self, topics: Iterable[str] | None = None) -> None:
+        """Give logs their topics' settings anew; all of them when no topics are named."""
+        wanted = None if topics is None else set(topics)
+        for tp, log in self._logs.items():
+            if wanted is None or tp.topic in wanted:
+                log.reconfigure(self._topic_settings(tp.topic))
+
+    # -- periodic jobs
+
+    def roll_expired(self, now_ms: int) -> int:
+        """On the loop: begin new segments where every record of the active one has outlived its topic's limits."""
+        return sum(self._guarded(log, lambda log: log.roll_if_expired(now_ms, self._mark(log))) for log in self.all())
+
+    def drop_expired(self, now_ms: int) -> int:
+        """In a worker: drop inactive segments that have outlived their topics' limits; returns how many."""
+        return sum(self._guarded(log, lambda log: log.drop_expired(now_ms, self._mark(log))) for log in self.all())
+
+    def apply_retention(self, now_ms: int) -> int:
+        """Both of the above, for whoever runs on the loop's thread anyway."""
+        self.roll_expired(now_ms)
+        return self.drop_expired(now_ms)
+
+    def flush_due(self, now_ms: int) -> int:
+        """In a worker: flush logs whose policy asks for it and segments that were finished; returns how many logs."""
+        due = [log for log in self.all() if log.failure is None and log.flush_due(now_ms)]
+        for log in due:
+            self._guarded(log, Log.flush)
+            log.last_flush_ms = now_ms
+        return len(due)
+
+    def checkpoint(self) -> None:
+        """In a worker: store recovery points, log starts and high watermarks of every working directory."""
+        for directory in self.dirs:
+            if directory.failure is None:
+                try:
+                    directory.write_checkpoints(self.high_watermark)
+                except OSError as error:
+                    # The old checkpoint stays: the next start has more to check, nothing is lost.
+                    logger.warning("cannot write the checkpoints of %s: %s", directory.path, error)
+
+    def remove_deleted(self, now_ms: int) -> int:
+        """In a worker: unlink deleted segments and partitions whose delay is over."""
+        return sum(directory.remove_doomed(now_ms) for directory in self.dirs if directory.failure is None)
+
+    def expire_producers(self, now_ms: int) -> int:
+        """On the loop: forget producers that have been silent for producer.id.expiration.ms."""
+        limit_ms = self._settings.producer_id_expiration_ms
+        return sum(log.producers.expire(now_ms, limit_ms) for log in self._logs.values() if log.producers.entries)
+
+    def _guarded(self, log: Log, job: Callable[[Log], int | None]) -> int:
+        """One log's trouble must not keep the job from the others."""
+        try:
+            return job(log) or 0
+        except ApiError as error:
+            logger.warning("%s: %s", log.tp, error)
+            return 0
+
+    def _mark(self, log: Log) -> int | None:
+        return self.high_watermark(log.tp)
+
+    def _log_end(self, tp: TopicPartition) -> int | None:
+        log = self._logs.get(tp)
+        return log.end_offset if log is not None else None

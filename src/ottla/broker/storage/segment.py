@@ -1,0 +1,472 @@
+"""One segment: a .log file of batches with its offset and time index.
+
+Invariants: bytes [0, size) are whole batches with rising offsets; whatever the file holds beyond `size` was never
+acknowledged. Only the event loop's thread appends, truncates and looks up; a flush in another thread only reads.
+"""
+
+import contextlib
+import os
+import struct
+from collections.abc import Iterable
+
+from ottla.broker.storage.disk import Disk, rename_if_there, unlink_if_there
+from ottla.broker.storage.index import (
+    NO_TIMESTAMP,
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
+    IndexCache,
+    SegmentIndexes,
+    decode_indexes,
+    encode_offsets,
+    encode_times,
+)
+from ottla.broker.storage.scan import iterate_headers
+from ottla.protocol.compression import Buffer
+from ottla.protocol.errors import CorruptBatch
+from ottla.protocol.records import BATCH_OVERHEAD, LENGTH_PREFIX_BYTES, read_header
+
+SUFFIX_LOG = ".log"
+SUFFIX_INDEX = ".index"
+SUFFIX_TIME_INDEX = ".timeindex"
+SUFFIX_TXN_INDEX = ".txnindex"
+SUFFIX_SNAPSHOT = ".snapshot"
+SUFFIX_DELETED = ".deleted"
+SEGMENT_SUFFIXES = (SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX, SUFFIX_TXN_INDEX)
+
+_PLACE = struct.Struct(">qi11xi")  # base offset, batch length, last offset delta: what a search needs of a header
+_OFFSET_ENTRY = struct.Struct(">II")
+_TIME_ENTRY = struct.Struct(">qI")
+_LOOKUP_WINDOW_BYTES = 4096 + BATCH_OVERHEAD  # one index interval, so that a lookup is one read as a rule
+_KNOWN_POSITIONS_MAX = 64
+_BATCH_LENGTH_MIN = BATCH_OVERHEAD - LENGTH_PREFIX_BYTES
+
+
+def segment_prefix(directory: str, base_offset: int) -> str:
+    return f"{directory}/{base_offset:020d}"
+
+
+def base_offsets(names: Iterable[str], suffix: str) -> list[int]:
+    """The offsets that name the files with this suffix, sorted; other files are passed over."""
+    stems = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
+    return sorted(int(stem) for stem in stems if len(stem) == 20 and stem.isascii() and stem.isdecimal())
+
+
+class SegmentFile:
+    """An open .log file. Whoever still sends from it keeps a reference; the descriptor closes with the last one."""
+
+    __slots__ = ("fd",)
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError):
+            os.close(self.fd)
+
+
+class Segment:
+    __slots__ = (
+        "_cache", "_disk", "_file", "_first_timestamp", "_indexes", "_known", "_largest_from_file", "_largest_known",
+        "_pwrite", "_since_index_bytes",
+        "base_offset", "created_ms", "index_interval_bytes", "largest_timestamp", "largest_timestamp_offset", "prefix",
+        "size",
+    )  # fmt: skip
+
+    def __init__(
+        self, prefix: str, base_offset: int, size: int, *, disk: Disk, cache: IndexCache, created_ms: int,
+        index_interval_bytes: int,
+    ) -> None:  # fmt: skip
+        self.prefix = prefix
+        self.base_offset = base_offset
+        self.size = size
+        self.created_ms = created_ms
+        self.index_interval_bytes = index_interval_bytes
+        self.largest_timestamp = NO_TIMESTAMP
+        self.largest_timestamp_offset = base_offset
+        self._largest_known = size == 0
+        self._largest_from_file = False
+        self._disk = disk
+        self._pwrite = disk.pwrite
+        self._cache = cache
+        self._file: SegmentFile | None = None
+        self._indexes: SegmentIndexes | None = None
+        self._since_index_bytes = 0
+        self._first_timestamp: int | None = None
+        # Offsets whose position a reader will soon ask for again: where the last slices ended.
+        self._known: dict[int, int] = {}
+
+    @classmethod
+    def create(
+        cls, prefix: str, base_offset: int, *, disk: Disk, cache: IndexCache, created_ms: int,
+        index_interval_bytes: int, preallocate_bytes: int = 0,
+    ) -> "Segment":  # fmt: skip
+        segment = cls(
+            prefix, base_offset, 0, disk=disk, cache=cache, created_ms=created_ms,
+            index_interval_bytes=index_interval_bytes,
+        )  # fmt: skip
+        descriptor = disk.open(prefix + SUFFIX_LOG, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        segment._file = SegmentFile(descriptor)
+        if preallocate_bytes:
+            os.posix_fallocate(descriptor, 0, preallocate_bytes)
+        for suffix in (SUFFIX_INDEX, SUFFIX_TIME_INDEX):
+            os.close(disk.open(prefix + suffix, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
+        segment._indexes = SegmentIndexes()
+        return segment
+
+    # -- the file
+
+    @property
+    def file(self) -> SegmentFile:
+        """The open file; segments that nobody reads or writes have none."""
+        if self._file is None:
+            self._file = SegmentFile(self._disk.open(self.prefix + SUFFIX_LOG, os.O_RDWR))
+        return self._file
+
+    @property
+    def first_timestamp(self) -> int:
+        """Largest timestamp of the first batch: what a roll by time is measured from. -1 when there is none."""
+        if self._first_timestamp is None:
+            if self.size < BATCH_OVERHEAD:
+                return NO_TIMESTAMP
+            self._first_timestamp = read_header(os.pread(self.file.fd, BATCH_OVERHEAD, 0)).max_timestamp
+        return self._first_timestamp
+
+    def append(self, batch: Buffer, last_offset: int, max_timestamp: int) -> None:
+        """Write one batch at the end. On OSError the segment is as it was before."""
+        position = self.size
+        length = len(batch)
+        file = self._file or self.file
+        try:
+            written = self._pwrite(file.fd, batch, position)
+            if written != length:
+                self._disk.write_whole(file.fd, memoryview(batch)[max(written, 0) :], position + max(written, 0))
+        except OSError:
+            self.cut_file()
+            raise
+        self._note(position, length, last_offset, max_timestamp)
+
+    def append_many(self, data: Buffer, batches: list[tuple[int, int, int]]) -> None:
+        """Write several batches in one go; `batches` gives (length, last offset, max timestamp) of each."""
+        position = self.size
+        try:
+            self._disk.write_whole(self.file.fd, data, position)
+        except OSError:
+            self.cut_file()
+            raise
+        for length, last_offset, max_timestamp in batches:
+            self._note(position, length, last_offset, max_timestamp)
+            position += length
+
+    def _note(self, position: int, length: int, last_offset: int, max_timestamp: int) -> None:
+        indexes = self._indexes
+        if indexes is None:
+            indexes = self.load_for_append()
+        if position == 0:
+            self._first_timestamp = max_timestamp
+        if max_timestamp > self.largest_timestamp:
+            self.largest_timestamp = max_timestamp
+            self.largest_timestamp_offset = last_offset
+        if self._since_index_bytes > self.index_interval_bytes:
+            base = self.base_offset
+            indexes.add(
+                last_offset - base, position, self.largest_timestamp, self.largest_timestamp_offset - base
+            )  # fmt: skip
+            self._since_index_bytes = 0
+        self._since_index_bytes += length
+        self.size = position + length
+
+    def cut_file(self) -> None:
+        """Bring the file back to the last good byte; if even that fails, the next write overwrites the rest."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._disk.ftruncate(self._file.fd, self.size)
+
+    # -- looking up
+
+    def find(self, offset: int) -> int | None:
+        """Position of the first batch whose last offset is at or above `offset`; None when there is none."""
+        position = self._known.get(offset)
+        if position is not None:
+            return position
+        try:
+            return self._search(offset)
+        except CorruptBatch:
+            # Either the index or the log is damaged; making the index anew tells which, and heals it if it can.
+            self.rebuild_indexes()
+            return self._search(offset)
+
+    def _search(self, offset: int) -> int | None:
+        base_offset, size, descriptor = self.base_offset, self.size, self.file.fd
+        indexes = self.indexes
+        number = indexes.floor(offset - base_offset)
+        position = indexes.positions[number] if number >= 0 else 0
+        # An index entry is believed only if the log agrees with it.
+        expected = base_offset + indexes.offsets[number] if number >= 0 else None
+        while position < size:
+            window = os.pread(descriptor, min(_LOOKUP_WINDOW_BYTES, size - position), position)
+            at, last_start = 0, len(window) - BATCH_OVERHEAD
+            if last_start < 0:
+                raise CorruptBatch(f"{self.prefix}{SUFFIX_LOG} is shorter than it should be")
+            while at <= last_start:
+                base, length, delta = _PLACE.unpack_from(window, at)
+                last_offset = base + delta
+                if length < _BATCH_LENGTH_MIN or base < base_offset or delta < 0 or expected not in (None, last_offset):
+                    raise CorruptBatch(f"{self.prefix}{SUFFIX_LOG} has no batch at position {position + at}")
+                if last_offset >= offset:
+                    return position + at
+                expected = None
+                at += length + LENGTH_PREFIX_BYTES
+            position += at
+        return None
+
+    def find_time(self, timestamp: int) -> int:
+        """A position with no batch as recent as `timestamp` before it."""
+        for _ in range(2):
+            indexes = self.indexes
+            number = indexes.time_floor(timestamp)
+            if number < 0:
+                return 0
+            offset = self.base_offset + indexes.time_offsets[number]
+            position = self.find(offset)
+            if position is not None:
+                header = read_header(os.pread(self.file.fd, BATCH_OVERHEAD, position))
+                if header.last_offset == offset and header.max_timestamp == indexes.timestamps[number]:
+                    return position
+            self.rebuild_indexes()
+        raise CorruptBatch(f"{self.prefix}{SUFFIX_LOG} contradicts its own fresh time index")
+
+    def remember(self, offset: int, position: int) -> None:
+        """Note that the batch that begins with `offset` lies (or will lie) at `position`."""
+        if len(self._known) >= _KNOWN_POSITIONS_MAX:
+            self._known.clear()
+        self._known[offset] = position
+
+    def batch_size(self, position: int) -> int:
+        return read_header(os.pread(self.file.fd, BATCH_OVERHEAD, position)).size
+
+    def read_batch(self, position: int) -> bytes:
+        return os.pread(self.file.fd, self.batch_size(position), position)
+
+    def next_offset(self) -> int:
+        """The offset after the last record, found from the last index entry on. CorruptBatch if they disagree."""
+        entry = self._last_entry(SUFFIX_INDEX, OFFSET_ENTRY_BYTES)
+        relative, position = _OFFSET_ENTRY.unpack(entry) if entry else (None, 0)
+        if position > self.size or (entry and position == self.size):
+            raise CorruptBatch(f"{self.prefix}{SUFFIX_INDEX} points behind the end of its log")
+        after = self.base_offset
+        for _, header in iterate_headers(self.file.fd, position, self.size):
+            if relative is not None and header.last_offset != self.base_offset + relative:
+                raise CorruptBatch(f"{self.prefix}{SUFFIX_INDEX} does not fit its log")
+            if header.base_offset < after or header.last_offset_delta < 0:
+                raise CorruptBatch(f"the offsets in {self.prefix}{SUFFIX_LOG} do not rise")
+            relative, after = None, header.next_offset
+        return after
+
+    # -- indexes
+
+    @property
+    def indexes_if_loaded(self) -> SegmentIndexes | None:
+        return self._indexes
+
+    @property
+    def indexes(self) -> SegmentIndexes:
+        indexes = self._indexes
+        if indexes is None:
+            return self._load_indexes()
+        self._cache.touch(self)
+        return indexes
+
+    def load_for_append(self) -> SegmentIndexes:
+        """Load what appending needs: indexes that stay, and the largest timestamp so far."""
+        indexes = self._indexes or self._load_indexes()
+        self._cache.forget(self)
+        self.find_largest_timestamp()
+        return indexes
+
+    def _load_indexes(self) -> SegmentIndexes:
+        indexes = None
+        with contextlib.suppress(FileNotFoundError):
+            offset_data, time_data = _content(self.prefix + SUFFIX_INDEX), _content(self.prefix + SUFFIX_TIME_INDEX)
+            indexes = decode_indexes(offset_data, time_data, self.size)
+        if indexes is None:
+            self.rebuild_indexes()
+            indexes = self._indexes
+            assert indexes is not None
+        self._indexes = indexes
+        self._cache.hold(self, indexes.memory_bytes, self.release_indexes)
+        return indexes
+
+    def rebuild_indexes(self) -> None:
+        """Make both indexes from the batch headers and store them; raises CorruptBatch if the log is damaged."""
+        self._known.clear()
+        self.begin_rebuild()
+        for position, header in iterate_headers(self.file.fd, 0, self.size):
+            self.note_rebuilt(position, header.size, header.last_offset, header.max_timestamp)
+        self.finish_rebuild()
+
+    def begin_rebuild(self) -> None:
+        self._indexes = SegmentIndexes()
+        self._set_largest_timestamp(NO_TIMESTAMP, self.base_offset)
+        self._since_index_bytes = 0
+
+    def note_rebuilt(self, position: int, length: int, last_offset: int, max_timestamp: int) -> None:
+        size = self.size
+        self._note(position, length, last_offset, max_timestamp)
+        self.size = size
+
+    def finish_rebuild(self) -> None:
+        assert self._indexes is not None
+        self.seal_time_index()
+        for suffix in (SUFFIX_INDEX, SUFFIX_TIME_INDEX):
+            unlink_if_there(self.prefix + suffix)
+        self.write_indexes()
+
+    def release_indexes(self) -> None:
+        """Forget the indexes if the files have all of them; they are read again when needed."""
+        indexes = self._indexes
+        if (
+            indexes is not None
+            and indexes.written_offsets == len(indexes.offsets)
+            and indexes.written_times == len(indexes.timestamps)
+        ):
+            self._indexes = None
+
+    def seal_time_index(self) -> None:
+        """The last time entry must tell the largest timestamp of the whole segment."""
+        if self._indexes is not None:
+            self._indexes.add_time(self.largest_timestamp, self.largest_timestamp_offset - self.base_offset)
+
+    def write_indexes(self) -> bool:
+        """Bring the files up to what memory holds; says whether anything was written.
+
+        Safe beside appends in another thread: entries are only added, and the same entry always has the same bytes.
+        """
+        indexes = self._indexes
+        if indexes is None:
+            return False
+        offsets, times = len(indexes.offsets), len(indexes.timestamps)
+        start, time_start = indexes.written_offsets, indexes.written_times
+        data = encode_offsets(indexes.offsets[start:offsets], indexes.positions[start:offsets])
+        time_data = encode_times(indexes.timestamps[time_start:times], indexes.time_offsets[time_start:times])
+        self._write_at(SUFFIX_INDEX, data, start * OFFSET_ENTRY_BYTES)
+        self._write_at(SUFFIX_TIME_INDEX, time_data, time_start * TIME_ENTRY_BYTES)
+        indexes.written_offsets, indexes.written_times = offsets, times
+        return bool(data or time_data)
+
+    def _write_at(self, suffix: str, data: bytes, position: int) -> None:
+        if not data and position:
+            return
+        descriptor = self._disk.open(self.prefix + suffix, os.O_WRONLY | os.O_CREAT)
+        try:
+            self._disk.write_whole(descriptor, data, position)
+        finally:
+            os.close(descriptor)
+
+    def find_largest_timestamp(self) -> int:
+        """The largest timestamp, also of a segment that has not been touched since the start."""
+        if not self._largest_known:
+            entry = self._last_entry(SUFFIX_TIME_INDEX, TIME_ENTRY_BYTES)
+            timestamp, relative_offset = _TIME_ENTRY.unpack(entry) if entry else (NO_TIMESTAMP, 0)
+            if timestamp == NO_TIMESTAMP and self.size:
+                self._set_largest_timestamp(*self._scan_largest_timestamp(NO_TIMESTAMP, self.base_offset, 0))
+            else:
+                self._set_largest_timestamp(timestamp, self.base_offset + relative_offset)
+                self._largest_from_file = True
+        return self.largest_timestamp
+
+    def retention_timestamp(self) -> int:
+        """When the newest record was written, as retention sees it: records without a time count from the file's."""
+        timestamp = self.find_largest_timestamp()
+        if self._largest_from_file and timestamp >= 0:
+            # A flipped bit in an index must not delete data: before time decides, the log itself is asked.
+            timestamp, _ = self._scan_largest_timestamp(NO_TIMESTAMP, self.base_offset, 0)
+            self.largest_timestamp, self._largest_from_file = timestamp, False
+        return timestamp if timestamp >= 0 else int(os.stat(self.prefix + SUFFIX_LOG).st_mtime * 1000)
+
+    def _set_largest_timestamp(self, timestamp: int, offset: int) -> None:
+        self.largest_timestamp, self.largest_timestamp_offset = timestamp, offset
+        self._largest_known, self._largest_from_file = True, False
+
+    def _scan_largest_timestamp(self, timestamp: int, offset: int, position: int) -> tuple[int, int]:
+        for _, header in iterate_headers(self.file.fd, position, self.size):
+            if header.max_timestamp > timestamp:
+                timestamp, offset = header.max_timestamp, header.last_offset
+        return timestamp, offset
+
+    def _last_entry(self, suffix: str, entry_bytes: int) -> bytes:
+        try:
+            descriptor = self._disk.open(self.prefix + suffix, os.O_RDONLY)
+        except FileNotFoundError:
+            return b""
+        try:
+            size = os.fstat(descriptor).st_size
+            return os.pread(descriptor, entry_bytes, size - entry_bytes) if size >= entry_bytes else b""
+        finally:
+            os.close(descriptor)
+
+    # -- the end of its life
+
+    def truncate(self, offset: int) -> int:
+        """Drop every batch that reaches to `offset` or beyond; returns the offset after what is left."""
+        position = self.find(offset)
+        indexes = self.load_for_append()
+        kept_end = self.base_offset
+        if position is None:
+            return self.next_offset()
+        indexes.truncate(max(offset - self.base_offset, 0))
+        number = len(indexes.offsets) - 1
+        start = indexes.positions[number] if number >= 0 else 0
+        self._disk.ftruncate(self.file.fd, position)
+        self.size = position
+        self._known.clear()
+        if position == 0:
+            self._first_timestamp = None
+        self._cut_index_files(indexes)
+        for _, header in iterate_headers(self.file.fd, start, position):
+            kept_end = header.next_offset
+        self._restore_largest_timestamp(indexes)
+        return kept_end
+
+    def _cut_index_files(self, indexes: SegmentIndexes) -> None:
+        for suffix, size in (
+            (SUFFIX_INDEX, indexes.written_offsets * OFFSET_ENTRY_BYTES),
+            (SUFFIX_TIME_INDEX, indexes.written_times * TIME_ENTRY_BYTES),
+        ):
+            descriptor = self._disk.open(self.prefix + suffix, os.O_WRONLY | os.O_CREAT)
+            try:
+                self._disk.ftruncate(descriptor, size)
+            finally:
+                os.close(descriptor)
+
+    def _restore_largest_timestamp(self, indexes: SegmentIndexes) -> None:
+        timestamp, offset, position = NO_TIMESTAMP, self.base_offset, 0
+        if indexes.timestamps:
+            timestamp, offset = indexes.timestamps[-1], self.base_offset + indexes.time_offsets[-1]
+            number = indexes.floor(indexes.time_offsets[-1])
+            position = indexes.positions[number] if number >= 0 else 0
+        self._set_largest_timestamp(*self._scan_largest_timestamp(timestamp, offset, position))
+
+    def trim(self) -> None:
+        """Give back what was preallocated."""
+        if os.stat(self.prefix + SUFFIX_LOG).st_size != self.size:
+            self._disk.ftruncate(self.file.fd, self.size)
+
+    def close(self) -> None:
+        """Let go of memory and descriptor; readers in flight keep theirs."""
+        self._cache.forget(self)
+        self._indexes = None
+        self._file = None
+
+    def mark_deleted(self) -> list[str]:
+        """Rename the files so that a restart knows they are going; returns the new paths, for unlinking later."""
+        renamed = []
+        for suffix in SEGMENT_SUFFIXES:
+            target = self.prefix + suffix + SUFFIX_DELETED
+            if rename_if_there(self.prefix + suffix, target):
+                renamed.append(target)
+        return renamed
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
