@@ -1,6 +1,8 @@
 """Settings of a broker. Each is served as its sentence says; what is not here is in refused.py, with the reason."""
 
 import dataclasses
+import functools
+import ipaddress
 from collections.abc import Mapping
 
 from ottla.config.setting import INT_MAX, LONG_MAX, Setting, SettingType, setting, settings_of
@@ -9,8 +11,9 @@ _CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 _LONG = SettingType.LONG
 
 
-def per_ip_overrides(text: str) -> dict[str, int]:
-    """Read max.connections.per.ip.overrides; ValueError when it is not host:count,host:count."""
+@functools.lru_cache(maxsize=8)
+def per_ip_overrides(text: str) -> Mapping[str, int]:
+    """Read max.connections.per.ip.overrides; ValueError when it is not address:count,address:count."""
     limits: dict[str, int] = {}
     for entry in text.split(","):
         if not entry.strip():
@@ -18,7 +21,11 @@ def per_ip_overrides(text: str) -> dict[str, int]:
         host, colon, count = entry.strip().rpartition(":")
         if not colon or not host or not count.isdecimal():
             raise ValueError(entry)
-        limits[host.strip("[]")] = int(count)
+        try:
+            address = ipaddress.ip_address(host.strip("[]"))
+        except ValueError:
+            raise ValueError(entry) from None
+        limits[str(address)] = int(count)
     return limits
 
 
@@ -26,7 +33,7 @@ def _overrides_problem(text: str) -> str | None:
     try:
         per_ip_overrides(text)
     except ValueError as error:
-        return f"{error} is not host:count"
+        return f"{error} is not address:count with an IP address"
     return None
 
 
@@ -119,10 +126,10 @@ class BrokerSettings:
         "",
         dynamic="cluster-wide",
         check=_overrides_problem,
-        doc="Limits for single addresses or host names that replace max.connections.per.ip, as host:count,host:count.",
+        doc="Limits for single IP addresses that replace max.connections.per.ip, as address:count,address:count.",
     )
     max_connection_creation_rate: int = setting(
-        INT_MAX, at_least=0, dynamic="cluster-wide", doc="Most new connections accepted per second."
+        INT_MAX, at_least=1, dynamic="cluster-wide", doc="Most new connections accepted per second."
     )
     connections_max_idle_ms: int = setting(
         600_000, type=_LONG, doc="A connection on which nothing happens for this long is closed; negative never."

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.config.broker import BROKER_SETTINGS, BrokerSettings
+from ottla.config.broker import BROKER_SETTINGS, BrokerSettings, per_ip_overrides
 from ottla.config.listeners import ListenerAddress, advertised_listeners, opened_listeners
 from ottla.config.load import load_settings, settings_from
 from ottla.config.refused import REFUSED
@@ -113,7 +113,8 @@ def test_no_setting_is_both_served_and_refused() -> None:
         ({"log.dirs": "a,a"}, "twice"),
         ({"log.dirs": ""}, "at least one directory"),
         ({"log.cleanup.policy": "shrink"}, "not one of"),
-        ({"max.connections.per.ip.overrides": "h"}, "is not host:count"),
+        ({"max.connections.per.ip.overrides": "127.0.0.1"}, "is not address:count"),
+        ({"max.connections.per.ip.overrides": "localhost:3"}, "is not address:count"),
         ({"listener.name.plaintext.max.connections": "1"}, "one listener"),
         ({"ssl.keystore.location": "x"}, "PLAINTEXT"),
         ({"group.min.session.timeout.ms": "9999999"}, "group.max.session.timeout.ms"),
@@ -152,3 +153,7 @@ def test_a_missing_file_and_a_word_without_value(tmp_path: Path) -> None:
         load_settings(str(tmp_path / "none"), [])
     with pytest.raises(ConfigError, match="key=value"):
         load_settings(None, ["num.partitions"])
+
+
+def test_limits_by_address() -> None:
+    assert per_ip_overrides("127.0.0.1:5, [::1]:6,0:0:0:0:0:0:0:2:7") == {"127.0.0.1": 5, "::1": 6, "::2": 7}

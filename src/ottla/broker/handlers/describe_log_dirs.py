@@ -5,11 +5,11 @@ between directories, so there are no future ones, and no directory is ever close
 """
 
 import os
-from collections.abc import Callable
 
 from ottla.broker.handlers.context import Broker, Call
-from ottla.broker.replication.partition import Partition
+from ottla.broker.storage.log_dir import LogDir
 from ottla.model.errors import ErrorCode
+from ottla.model.names import TopicPartition
 from ottla.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -20,38 +20,30 @@ from ottla.protocol.messages.describe_log_dirs import (
 
 
 def handle(broker: Broker, call: Call, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    wanted = _filter(request)
-    by_directory: dict[str, list[Partition]] = {os.path.abspath(path): [] for path in broker.settings.data_dirs}
-    for partition in broker.partitions:
-        if wanted(partition):
-            directory = os.path.dirname(os.path.abspath(partition.log.directory))
-            by_directory.setdefault(directory, []).append(partition)
-    return DescribeLogDirsResponse(results=[_described(path, held) for path, held in by_directory.items()])
+    wanted = None
+    if request.topics is not None:
+        wanted = {TopicPartition(topic.topic, number) for topic in request.topics for number in topic.partitions}
+    return DescribeLogDirsResponse(results=[_described(directory, wanted) for directory in broker.logs.dirs])
 
 
-def _filter(request: DescribeLogDirsRequest) -> Callable[[Partition], bool]:
-    if request.topics is None:
-        return lambda partition: True
-    wanted = {(topic.topic, number) for topic in request.topics for number in topic.partitions}
-    return lambda partition: partition.log.tp in wanted
-
-
-def _described(path: str, partitions: list[Partition]) -> DescribeLogDirsResult:
-    result = DescribeLogDirsResult(log_dir=path)
+def _described(directory: LogDir, wanted: set[TopicPartition] | None) -> DescribeLogDirsResult:
+    result = DescribeLogDirsResult(log_dir=directory.path)
     try:
-        room = os.statvfs(path)
+        if directory.failure is not None:
+            raise OSError(directory.failure)
+        room = os.statvfs(directory.path)
     except OSError:
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         return result
     result.total_bytes = room.f_blocks * room.f_frsize
     result.usable_bytes = room.f_bavail * room.f_frsize
     topics: dict[str, DescribeLogDirsTopic] = {}
-    for partition in partitions:
-        name, number = partition.log.tp
-        topic = topics.setdefault(name, DescribeLogDirsTopic(name=name))
-        # The leader's own replica is never behind.
-        topic.partitions.append(
-            DescribeLogDirsPartition(partition_index=number, partition_size=partition.log.size_bytes)
-        )
+    for tp, log in directory.logs.items():
+        if wanted is None or tp in wanted:
+            topic = topics.setdefault(tp.topic, DescribeLogDirsTopic(name=tp.topic))
+            # The leader's own replica is never behind, so the lag stays 0.
+            topic.partitions.append(
+                DescribeLogDirsPartition(partition_index=tp.partition, partition_size=log.size_bytes)
+            )
     result.topics = list(topics.values())
     return result
