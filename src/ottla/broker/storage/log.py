@@ -38,7 +38,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
 from ottla.protocol.compression import Buffer
 from ottla.protocol.errors import CorruptBatch
-from ottla.protocol.records import BatchHeader, check_crc, iterate_batches
+from ottla.protocol.records import CONTROL, LOG_APPEND_TIME, BatchHeader, check_crc, iterate_batches
 
 NO_TIME = -1
 
@@ -190,7 +190,7 @@ class Log:
         if rules.log_append_time:
             append_time_ms = now_ms
             header = stamp_time(records, header, now_ms)
-        elif header.uses_log_append_time:
+        elif header.attributes & LOG_APPEND_TIME:
             header = stamp_time(records, header, None)
         base_offset = self.end_offset
         last_offset = base_offset + header.last_offset_delta
@@ -207,7 +207,7 @@ class Log:
             raise self._storage_error(error, "cannot append to") from error
         self.end_offset = last_offset + 1
         if header.producer_id >= 0:
-            coordinator_epoch = control_epoch(records) if header.is_control else -1
+            coordinator_epoch = control_epoch(records) if header.attributes & CONTROL else -1
             self.producers.update(header, base_offset, header.max_timestamp, coordinator_epoch)
         return AppendResult(
             base_offset, last_offset, append_time_ms, self.start_offset, False, header.record_count, length

@@ -7,10 +7,11 @@ The decisions are pure: `check` says what a batch is, `update` notes that it was
 import struct
 from collections.abc import Iterable
 
+import msgspec
 from crc32c import crc32c
 
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.protocol.records import NO_PRODUCER_ID, NO_SEQUENCE, BatchHeader
+from ottla.protocol.records import CONTROL, NO_PRODUCER_ID, NO_SEQUENCE, TRANSACTIONAL, BatchHeader
 
 BATCHES_REMEMBERED = 5
 SEQUENCE_MAX = 2**31 - 1
@@ -23,17 +24,14 @@ _COUNT = struct.Struct(">i")
 _ENTRY = struct.Struct(">qhiqiqiq")
 
 
-class SentBatch:
+class SentBatch(msgspec.Struct, frozen=True, gc=False):
     """One appended batch of a producer."""
 
-    __slots__ = ("first_sequence", "last_offset", "last_sequence", "offset_delta", "timestamp")
-
-    def __init__(self, last_sequence: int, last_offset: int, offset_delta: int, timestamp: int) -> None:
-        self.last_sequence = last_sequence
-        self.last_offset = last_offset
-        self.offset_delta = offset_delta
-        self.timestamp = timestamp
-        self.first_sequence = sequence_before(last_sequence, offset_delta)
+    first_sequence: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
 
     @property
     def base_offset(self) -> int:
@@ -79,20 +77,28 @@ class ProducerState:
         if entry is None:
             # Never seen, expired, or all its records deleted: any first sequence is believed, as in Kafka since 2.4.
             return None
-        if from_client and header.producer_epoch == entry.epoch:
+        epoch = header.producer_epoch
+        if from_client and epoch == entry.epoch:
             first = header.base_sequence
-            last = sequence_after(first, header.last_offset_delta)
-            for batch in entry.batches:
-                if batch.first_sequence == first and batch.last_sequence == last:
+            batches = entry.batches
+            if batches and not header.attributes & TRANSACTIONAL and entry.current_txn_first_offset == NO_OFFSET:
+                # The common case, judged first: the next batch in line.
+                last = batches[-1].last_sequence
+                if first == last + 1 and last >= 0:
+                    return None
+            for batch in batches:
+                if batch.first_sequence == first and batch.last_sequence == sequence_after(
+                    first, header.last_offset_delta
+                ):
                     return batch
-        if header.producer_epoch < entry.epoch:
+        if epoch < entry.epoch:
             raise ApiError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 f"producer {header.producer_id} has epoch {entry.epoch} here, {header.producer_epoch} is fenced off",
             )
         if from_client:
             _check_sequence(header, entry)
-        if not header.is_transactional and not header.is_control and entry.current_txn_first_offset != NO_OFFSET:
+        if not header.attributes & (TRANSACTIONAL | CONTROL) and entry.current_txn_first_offset != NO_OFFSET:
             raise ApiError(
                 ErrorCode.INVALID_TXN_STATE,
                 f"producer {header.producer_id} has an open transaction but sent a batch outside of it",
@@ -111,7 +117,8 @@ class ProducerState:
             entry.epoch = header.producer_epoch
             entry.batches.clear()
         entry.last_timestamp = timestamp
-        if header.is_control:
+        attributes = header.attributes
+        if attributes & CONTROL:
             entry.current_txn_first_offset = NO_OFFSET
             entry.coordinator_epoch = max(entry.coordinator_epoch, coordinator_epoch)
             return
@@ -119,8 +126,9 @@ class ProducerState:
         batches = entry.batches
         if len(batches) == BATCHES_REMEMBERED:
             del batches[0]
-        batches.append(SentBatch(sequence_after(header.base_sequence, delta), base_offset + delta, delta, timestamp))
-        if header.is_transactional and entry.current_txn_first_offset == NO_OFFSET:
+        first = header.base_sequence
+        batches.append(SentBatch(first, sequence_after(first, delta), base_offset + delta, delta, timestamp))
+        if attributes & TRANSACTIONAL and entry.current_txn_first_offset == NO_OFFSET:
             entry.current_txn_first_offset = base_offset
 
     def first_unstable_offset(self) -> int | None:
@@ -203,6 +211,7 @@ def decode_snapshot(data: bytes) -> ProducerState | None:
         producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch, txn_first = row
         entry = ProducerEntry(producer_id, epoch, timestamp, coordinator_epoch, txn_first)
         if last_offset >= 0:
-            entry.batches.append(SentBatch(last_sequence, last_offset, offset_delta, timestamp))
+            first_sequence = sequence_before(last_sequence, offset_delta)
+            entry.batches.append(SentBatch(first_sequence, last_sequence, last_offset, offset_delta, timestamp))
         state.entries[producer_id] = entry
     return state
