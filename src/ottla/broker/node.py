@@ -5,7 +5,6 @@ Stop:  sockets (what is in flight is finished), groups, jobs, logs (flushed, mar
 """
 
 import asyncio
-import functools
 import logging
 import os
 import random
@@ -33,11 +32,13 @@ from ottla.cluster.image import CLUSTER_WIDE, BrokerImage, ClusterImage, Endpoin
 from ottla.config.broker import BrokerSettings
 from ottla.config.listeners import ListenerAddress, advertised_listeners, opened_listeners
 from ottla.config.live import LiveConfig
+from ottla.model.names import TopicPartition
 
 log = logging.getLogger(__name__)
 
 STOP_GRACE_SECONDS = 10.0
 DELETED_FILES_INTERVAL_MS = 1_000
+FLUSH_INTERVAL_MS_MAX = 1_000
 PRODUCER_EXPIRY_INTERVAL_MS = 600_000
 
 
@@ -58,7 +59,7 @@ class Node:
         self.clock = SystemClock()
         self.config = LiveConfig(settings)
         self.node_id = settings.node_id
-        self.store = EmbeddedStore.open(log_directories(settings)[0])
+        self.store = EmbeddedStore.open(settings.data_dirs[0])
         self.logs = LogManager(settings, self.config.topic, self.clock)
         self.partitions = Partitions(self.node_id, self.logs, self.config)
         self.controller = Controller(self.store, self.config, self.node_id)
@@ -139,13 +140,13 @@ class Node:
     def _forget_strays(self) -> None:
         """Directories of topics that are gone: their deletion was cut short by a crash."""
         known = {
-            (name, index): topic.topic_id
+            TopicPartition(name, index): topic.topic_id
             for name, topic in self.store.image.topics.items()
             for index in range(len(topic.partitions))
         }
         for stray in self.logs.strays(known):
-            log.warning("%s belongs to no topic and is set aside", stray)
-            self.logs.set_aside(stray)
+            log.warning("%s belongs to no topic and is set aside", stray.tp)
+            self.logs.mark_stray(stray.tp)
 
     def _describe(self, listeners: list[Listener]) -> BrokerImage:
         ports = {listener.address.name: listener.port for listener in listeners}
@@ -156,21 +157,43 @@ class Node:
         return BrokerImage(self.node_id, self.config.broker.broker_rack, endpoints)
 
     def _background(self) -> list[Job]:
-        in_thread = functools.partial(functools.partial, asyncio.to_thread)
-        logs = self.logs
-        settings = self.config.static
+        logs, settings, now_ms = self.logs, self.config.static, self.clock.now_ms
+
+        async def apply_retention() -> None:
+            logs.roll_expired(now_ms())
+            await asyncio.to_thread(logs.drop_expired, now_ms())
+
+        async def expire_producers() -> None:
+            logs.expire_producers(now_ms())
+
+        async def remove_deleted() -> None:
+            await asyncio.to_thread(logs.remove_deleted, now_ms())
+
         return [
-            Job("retention", lambda: settings.log_retention_check_interval_ms, in_thread(logs.apply_retention)),
-            Job("flush", lambda: settings.log_flush_scheduler_interval_ms, in_thread(logs.flush_due)),
-            Job("checkpoint", lambda: settings.log_flush_offset_checkpoint_interval_ms, in_thread(logs.checkpoint)),
-            Job("deleted files", lambda: DELETED_FILES_INTERVAL_MS, in_thread(logs.remove_deleted)),
-            Job("producer expiry", lambda: PRODUCER_EXPIRY_INTERVAL_MS, in_thread(logs.expire_producers)),
+            Job("retention", lambda: settings.log_retention_check_interval_ms, apply_retention),
+            Job("flush", self._flush_interval_ms, lambda: asyncio.to_thread(logs.flush_due, now_ms())),
+            Job("checkpoint", self._checkpoint_interval_ms, lambda: asyncio.to_thread(logs.checkpoint)),
+            Job(
+                "deleted files",
+                lambda: DELETED_FILES_INTERVAL_MS,
+                lambda: asyncio.to_thread(logs.remove_deleted, now_ms()),
+            ),
+            Job("producer expiry", lambda: PRODUCER_EXPIRY_INTERVAL_MS, expire_producers),
             Job("offset expiry", lambda: settings.offsets_retention_check_interval_ms, self.groups.expire),
         ]
 
+    def _flush_interval_ms(self) -> int:
+        """Finished segments are flushed in the background too, so this job has its own pace when none is set."""
+        return min(self.config.static.log_flush_scheduler_interval_ms, FLUSH_INTERVAL_MS_MAX)
 
-def log_directories(settings: BrokerSettings) -> tuple[str, ...]:
-    return settings.log_dirs or settings.log_dir
+    def _checkpoint_interval_ms(self) -> int:
+        """One job writes the three checkpoints, as often as the most frequent of them is wanted."""
+        settings = self.config.static
+        return min(
+            settings.log_flush_offset_checkpoint_interval_ms,
+            settings.log_flush_start_offset_checkpoint_interval_ms,
+            settings.replica_high_watermark_checkpoint_interval_ms,
+        )
 
 
 def _reachable_host(address: ListenerAddress) -> str:
@@ -187,7 +210,7 @@ def allow_many_descriptors() -> None:
 def run(settings: BrokerSettings, *, announce: Callable[[str], None]) -> int:
     """Run a broker until SIGTERM or SIGINT. `announce` is told once, when it accepts connections."""
     allow_many_descriptors()
-    for directory in log_directories(settings):
+    for directory in settings.data_dirs:
         os.makedirs(directory, exist_ok=True)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(settings, announce))
