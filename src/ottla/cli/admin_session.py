@@ -15,10 +15,12 @@ T = TypeVar("T")
 _MILLISECONDS = {"request.timeout.ms": "request_timeout_s", "default.api.timeout.ms": "total_timeout_s"}
 
 
-def run_admin(args: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) -> T:
+def run_admin(
+    args: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]], *, total_timeout_s: float | None = None
+) -> T:
     """Run `work` with a cluster opened as the options say."""
     bootstrap = bootstrap_of(args)
-    cluster = open_cluster(bootstrap, client_settings(args))
+    cluster = open_cluster(bootstrap, client_settings(args), total_timeout_s)
 
     async def session() -> T:
         async with cluster:
@@ -30,9 +32,9 @@ def run_admin(args: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]])
         raise CommandError(no_broker(bootstrap, error)) from error
 
 
-def open_cluster(bootstrap: str, settings: Mapping[str, str]) -> Cluster:
+def open_cluster(bootstrap: str, settings: Mapping[str, str], total_timeout_s: float | None = None) -> Cluster:
     """A cluster with the settings of a `--command-config` file; what cannot be honoured is refused."""
-    timeouts: dict[str, float] = {}
+    timeouts = {} if total_timeout_s is None else {"total_timeout_s": total_timeout_s}
     client_id = "ottla-admin"
     for name, value in settings.items():
         if name in _MILLISECONDS:

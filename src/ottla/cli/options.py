@@ -41,15 +41,21 @@ class ToolParser(argparse.ArgumentParser):
         self.exit(1, f"error: {message}\nTry `{self.prog} --help`.\n")
 
 
-def add_connection_options(parser: argparse.ArgumentParser, *, json: bool = True) -> None:
-    """`--bootstrap-server` with its older forms, `--command-config`, and `--json`."""
+def add_connection_options(parser: argparse.ArgumentParser, *, json: bool = True, broker_list: str = "hosts") -> None:
+    """`--bootstrap-server` with its older forms, `--command-config`, and `--json`.
+
+    `--broker-list` is an older name of `--bootstrap-server`, except where (`broker_list="ids"`) it chooses brokers.
+    """
     group = parser.add_argument_group("connection")
     group.add_argument(
         "--bootstrap-server",
         metavar="HOST:PORT,...",
         help=f"brokers to connect to first (default: ${BOOTSTRAP_VARIABLE}, or else {DEFAULT_BOOTSTRAP})",
     )
-    group.add_argument("--broker-list", metavar="HOST:PORT,...", help="older name of --bootstrap-server")
+    if broker_list == "ids":
+        parser.add_argument("--broker-list", dest="broker_ids", metavar="ID,...", help="only these brokers")
+    else:
+        group.add_argument("--broker-list", metavar="HOST:PORT,...", help="older name of --bootstrap-server")
     group.add_argument(
         "--zookeeper",
         metavar="HOST:PORT/CHROOT",

@@ -35,6 +35,7 @@ def print_columns(rows: Iterable[Sequence[object]], *, gap: int = 1, minimum: Se
     if not texts:
         return
     floor = [*minimum, *([0] * (len(texts[0]) - len(minimum)))]
-    widths = [max(floor[i], *(len(row[i]) for row in texts)) for i in range(len(texts[0]))]
+    # Nothing follows the last column, so it needs no room for its longest cell.
+    widths = [*(max(floor[i], *(len(row[i]) for row in texts)) for i in range(len(texts[0]) - 1)), floor[-1]]
     for row in texts:
         print((" " * gap).join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))

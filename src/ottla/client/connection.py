@@ -10,6 +10,7 @@ from typing import NamedTuple, Self, TypeVar
 
 from ottla.client.errors import ConnectionLost, RequestTimeout, Unreachable, UnsupportedByBroker
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.protocol.apis import response_header_is_flexible
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.errors import MalformedMessage
 from ottla.protocol.frames import SIZE, read_response_header, request_frame
@@ -89,8 +90,7 @@ class Connection:
         """
         version = self.version_for(request, min_version, max_version)
         frame = await self._exchange(request, version, timeout_s)
-        # ApiVersions answers keep the short header in every version; a client cannot know more before it has read one.
-        flexible = version >= answer.FLEXIBLE_FROM and answer.API_KEY != ApiVersionsRequest.API_KEY
+        flexible = response_header_is_flexible(request.API_KEY, version)
         _, body_start = read_response_header(frame, flexible=flexible)
         return decode(answer, version, frame, body_start)
 
