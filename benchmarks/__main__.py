@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT_BYTES = 2_000_000_000
+WIDTH = 170
 
 
 def _arguments() -> argparse.Namespace:
@@ -68,6 +69,8 @@ def main() -> None:
     """Measure, show, and write down."""
     arguments = _arguments()
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)  # a log file has no width of its own, and the table needs some
     kinds = arguments.brokers.split(",")
     if unknown := set(kinds) - set(KINDS):
         console.print(f"unknown broker {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")

@@ -55,11 +55,15 @@ class Connection:
         self._socket.close()
 
     def call(self, key: ApiKey, version: int, request: TopLevel, response_class: type[R]) -> R:
-        self._socket.sendall(request_frame(key, version, request, next(self._correlation_ids)))
-        (size,) = struct.unpack(">i", self._read(4))
-        answer = self._read(size)
+        answer = self.exchange(request_frame(key, version, request, next(self._correlation_ids)))
         _, start = frames.read_response_header(answer, flexible=response_header_is_flexible(key, version))
         return codec.decode(response_class, version, answer, start)
+
+    def exchange(self, frame: bytes) -> bytes:
+        """Send a frame and return the answer without its size."""
+        self._socket.sendall(frame)
+        (size,) = struct.unpack(">i", self._read(4))
+        return self._read(size)
 
     def _read(self, size: int) -> bytes:
         parts = bytearray()

@@ -257,8 +257,8 @@ WORKLOADS = (
         _latency(1000, 1000, 10, P__acks="all"),
     ),
     Workload(
-        "latency-10000", "10,000 records/s of 100 B, acks=all", LATENCIES, PERCENTILES,
-        _latency(10_000, 100, 10, P__acks="all"),
+        "latency-3000", "3,000 records/s of 100 B, acks=all", LATENCIES, PERCENTILES,
+        _latency(3000, 100, 10, P__acks="all"),
     ),
     Workload("one-record-1", "1 connection", SINGLE, REQUESTS, _one_record(1, 4)),
     Workload("one-record-100", "100 connections", SINGLE, REQUESTS, _one_record(100, 4)),

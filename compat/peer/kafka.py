@@ -93,9 +93,9 @@ def _logging_file(level: str) -> Path:
 class Kafka:
     """One Kafka node, broker and controller in one process, with its files under `directory`."""
 
-    def __init__(self, directory: Path, *, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, directory: Path, *, settings: Mapping[str, str] | None = None, port: int = 0) -> None:
         self.directory = directory
-        self.port = free_port()
+        self.port = port or free_port()
         self._controller_port = free_port()
         self._settings = dict(settings or {})
         self._process: subprocess.Popen[bytes] | None = None
