@@ -8,8 +8,26 @@ from ottla.cli.options import ToolParser, add_connection_options
 from ottla.cli.output import complain, print_json
 from ottla.client.cluster import Broker, Cluster
 from ottla.client.errors import ClientError
-from ottla.protocol.apis import API
+from ottla.protocol.apis import API, ApiKey
 from ottla.protocol.messages.api_versions import ApiVersion
+
+# Spoken between brokers and controllers only: their absence tells a client nothing.
+INTERNAL = frozenset(
+    {
+        ApiKey.VOTE,
+        ApiKey.BEGIN_QUORUM_EPOCH,
+        ApiKey.END_QUORUM_EPOCH,
+        ApiKey.ALTER_PARTITION,
+        ApiKey.ENVELOPE,
+        ApiKey.FETCH_SNAPSHOT,
+        ApiKey.BROKER_REGISTRATION,
+        ApiKey.BROKER_HEARTBEAT,
+        ApiKey.ALLOCATE_PRODUCER_IDS,
+        ApiKey.CONTROLLER_REGISTRATION,
+        ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+        ApiKey.UPDATE_RAFT_VOTER,
+    }
+)
 
 EXAMPLES = """
   %(prog)s --bootstrap-server localhost:9092
@@ -52,10 +70,9 @@ def _name(broker: Broker) -> str:
 
 def _lines(versions: Mapping[int, ApiVersion]) -> list[str]:
     """One line for each request that the broker serves or that we know."""
-    known = {int(key): spec for key, spec in API.items()}
     lines: list[str] = []
-    for key in sorted({*versions, *known}):
-        spec, served = known.get(key), versions.get(key)
+    for key in sorted({*versions, *(key for key in API if key not in INTERNAL)}):
+        spec, served = API.get(key), versions.get(key)
         title = f"{spec.name if spec else 'UNKNOWN'}({key})"
         if served is None:
             lines.append(f"{title}: UNSUPPORTED")
@@ -74,13 +91,17 @@ def _lines(versions: Mapping[int, ApiVersion]) -> list[str]:
 
 
 def _document(broker: Broker, versions: Mapping[int, ApiVersion]) -> dict[str, object]:
-    known = {int(key): spec.name for key, spec in API.items()}
     return {
         "broker": broker.node_id,
         "address": str(broker.address),
         "rack": broker.rack,
         "apis": [
-            {"key": key, "name": known.get(key), "min": served.min_version, "max": served.max_version}
+            {
+                "key": key,
+                "name": API[key].name if key in API else None,
+                "min": served.min_version,
+                "max": served.max_version,
+            }
             for key, served in sorted(versions.items())
         ],
     }

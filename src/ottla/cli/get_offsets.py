@@ -21,6 +21,7 @@ TIMES = {
     "max-timestamp": offsets.MAX_TIMESTAMP,
     "earliest-local": offsets.EARLIEST_LOCAL,
     "latest-tiered": offsets.LATEST_TIERED,
+    "earliest-pending-upload": offsets.EARLIEST_PENDING_UPLOAD,
 }
 
 EXAMPLES = """
