@@ -20,6 +20,7 @@ DEFAULT_MAX_POLL_RECORDS = 500
 PROPAGATION_MS_MAX = 3_600_000
 SOCKET_TIMEOUT_MS_RANGE = (10, 300_000)
 IDEMPOTENT_IN_FLIGHT_MAX = 5
+FETCH_QUEUE_BACKOFF_MS = 10
 
 
 class ProducerSettings(NamedTuple):
@@ -77,6 +78,8 @@ def consumer_settings(properties: Mapping[str, str]) -> ConsumerSettings:
         "allow.auto.create.topics": "true",
         "check.crcs": "true",
         "auto.offset.reset": "latest",
+        # After filling its queue librdkafka pauses for a second by default; a quick reader would wait most of the time.
+        "fetch.queue.backoff.ms": FETCH_QUEUE_BACKOFF_MS,
         **translated,
     }
     if result.get("group.protocol", "classic") == "classic":
