@@ -1,7 +1,8 @@
 """What stands before a message on a connection: the size, and the request or response header."""
 
 import struct
-from typing import NamedTuple
+
+import msgspec
 
 from ottla.protocol import varint
 from ottla.protocol.errors import MalformedMessage
@@ -15,7 +16,7 @@ _SIZE_CORRELATION_AND_TAGS = struct.Struct(">iib")
 Buffer = bytes | bytearray | memoryview
 
 
-class RequestHeader(NamedTuple):
+class RequestHeader(msgspec.Struct):
     api_key: int
     version: int
     correlation_id: int

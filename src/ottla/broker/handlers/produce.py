@@ -7,155 +7,161 @@ Missing: transactional batches are refused, transactions are not served yet.
 
 import asyncio
 from collections.abc import Awaitable
+from typing import NamedTuple
 
-from ottla.broker.handlers.context import NO_RESPONSE, Broker, Call, Parked, Response
+from ottla.broker.handlers.context import CLOSE_CONNECTION, NO_RESPONSE, Broker, Call, Parked, Response
+from ottla.broker.handlers.produce_packing import PartitionOutcome, TopicOutcome, pack
 from ottla.broker.replication.partition import Partition
-from ottla.broker.storage.log import AppendResult
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import INTERNAL_TOPICS
-from ottla.protocol.messages.produce import (
-    PartitionProduceData,
-    PartitionProduceResponse,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-    TopicProduceResponse,
-)
+from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
+ACKS = (-1, 0, 1)
+
+
+class _Target(NamedTuple):
+    """One partition's part of the request, and the partition or why there is none."""
+
+    data: PartitionProduceData
+    partition: "Partition | ApiError"
+
+
+class _Unflushed(NamedTuple):
+    """An append that may be acknowledged only when it is on the disk, and where its outcome stands."""
+
+    outcomes: list[PartitionOutcome]
+    position: int
+    partition: Partition
+    offset: int
 
 
 def handle(broker: Broker, call: Call, request: ProduceRequest) -> "Response | Parked | Awaitable[Response]":
-    if request.acks not in (-1, 0, 1):
-        return _refuse_all(request, ErrorCode.INVALID_REQUIRED_ACKS)
+    refusal = _refusal(request)
+    if refusal is not None:
+        return _respond(call, request, [_refuse(topic, refusal) for topic in request.topic_data])
+    targets = [_targets(broker, call, topic) for topic in request.topic_data]
+    for parts in targets:
+        for data, partition in parts:
+            if (
+                isinstance(partition, Partition)
+                and partition.log.rules.target_codec is not None
+                and partition.log.needs_recompression(data.records or b"")
+            ):
+                return _recompress_and_append(broker, call, request, targets)
+    return _append_all(broker, call, request, targets)
+
+
+def _refusal(request: ProduceRequest) -> ApiError | None:
+    if request.acks not in ACKS:
+        return ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
     if request.transactional_id is not None:
-        return _refuse_all(request, ErrorCode.INVALID_REQUEST, "transactions are not served yet")
-    if any(_slow(broker, call, topic) for topic in request.topic_data):
-        return _handle_slowly(broker, call, request)
-    return _append_all(broker, call, request)
+        return ApiError(ErrorCode.INVALID_REQUEST, "transactions are not served yet")
+    return None
 
 
-def _append_all(broker: Broker, call: Call, request: ProduceRequest) -> Response | Parked:
+def _targets(broker: Broker, call: Call, topic: TopicProduceData) -> list[_Target]:
+    try:
+        name = topic.name
+        if call.version >= FIRST_VERSION_WITH_TOPIC_IDS:
+            name = broker.partitions.name_of(topic.topic_id)
+        if name in INTERNAL_TOPICS:
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is written by the broker only")
+    except ApiError as error:
+        return [_Target(data, error) for data in topic.partition_data]
+    found = []
+    for data in topic.partition_data:
+        try:
+            found.append(_Target(data, broker.partitions.get((name, data.index))))
+        except ApiError as error:
+            found.append(_Target(data, error))
+    return found
+
+
+def _append_all(broker: Broker, call: Call, request: ProduceRequest, targets: list[list[_Target]]) -> Response | Parked:
     now_ms = broker.clock.now_ms()
-    response = ProduceResponse()
-    to_flush: list[tuple[PartitionProduceResponse, Partition, int]] = []
-    for topic in request.topic_data:
-        answers = []
-        for data in topic.partition_data:
-            answer = PartitionProduceResponse(index=data.index)
-            answers.append(answer)
+    topics = []
+    unflushed: list[_Unflushed] = []
+    for topic, parts in zip(request.topic_data, targets, strict=True):
+        outcomes: list[PartitionOutcome] = []
+        for data, partition in parts:
             try:
-                partition = _partition(broker, call, topic, data.index)
-                result = _append(partition, data, request.acks, now_ms)
-            except ApiError as error:
-                _describe_error(answer, error)
-            else:
-                _describe(answer, result)
+                if not isinstance(partition, Partition):
+                    raise partition
+                records = data.records
+                if not records:
+                    raise ApiError(ErrorCode.INVALID_RECORD, "the request has no records for this partition")
+                assert not isinstance(records, bytes), "received frames can be written to"
+                result = partition.append(records, now_ms, acks=request.acks)
                 if partition.flush_due:
-                    to_flush.append((answer, partition, result.last_offset + 1))
-        response.responses.append(
-            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
-        )
-    if to_flush:
-        return _answer_when_flushed(response, to_flush, answered=request.acks != 0)
-    return response if request.acks else NO_RESPONSE
+                    unflushed.append(_Unflushed(outcomes, len(outcomes), partition, result.last_offset + 1))
+                outcomes.append(
+                    PartitionOutcome(
+                        data.index, 0, result.base_offset, result.log_append_time_ms, result.log_start_offset
+                    )
+                )
+            except ApiError as error:
+                outcomes.append(_failed(data.index, error))
+        topics.append(TopicOutcome(topic.name, topic.topic_id, outcomes))
+    if unflushed:
+        return _respond_when_flushed(call, request, topics, unflushed)
+    return _respond(call, request, topics)
 
 
-def _partition(broker: Broker, call: Call, topic: TopicProduceData, index: int) -> Partition:
-    name = topic.name
-    if call.version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        name = broker.partitions.name_of(topic.topic_id)
-    if name in INTERNAL_TOPICS:
-        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is written by the broker only")
-    return broker.partitions.get((name, index))
+def _failed(index: int, error: ApiError) -> PartitionOutcome:
+    return PartitionOutcome(index, error.code, -1, -1, -1, error.message)
 
 
-def _append(partition: Partition, data: PartitionProduceData, acks: int, now_ms: int) -> AppendResult:
-    records = data.records
-    if records is None or not len(records):
-        raise ApiError(ErrorCode.INVALID_RECORD, "the request has no records for this partition")
-    assert not isinstance(records, bytes), "received frames can be written to"
-    return partition.append(records, now_ms, acks=acks)
+def _refuse(topic: TopicProduceData, error: ApiError) -> TopicOutcome:
+    return TopicOutcome(topic.name, topic.topic_id, [_failed(data.index, error) for data in topic.partition_data])
 
 
-def _describe(answer: PartitionProduceResponse, result: AppendResult) -> None:
-    answer.base_offset = result.base_offset
-    answer.log_append_time_ms = result.log_append_time_ms
-    answer.log_start_offset = result.log_start_offset
+def _respond(call: Call, request: ProduceRequest, topics: list[TopicOutcome]) -> Response:
+    if request.acks:
+        return pack(call.version, topics)
+    # Who does not want an answer is told of an error in the only way left, as Kafka does.
+    failed = any(outcome.error_code for topic in topics for outcome in topic.partitions)
+    return CLOSE_CONNECTION if failed else NO_RESPONSE
 
 
-def _describe_error(answer: PartitionProduceResponse, error: ApiError) -> None:
-    answer.error_code = error.code
-    answer.error_message = error.message
-    answer.base_offset = -1
-
-
-def _answer_when_flushed(
-    response: ProduceResponse, to_flush: list[tuple[PartitionProduceResponse, Partition, int]], *, answered: bool
-) -> Response | Parked:
+def _respond_when_flushed(
+    call: Call, request: ProduceRequest, topics: list[TopicOutcome], unflushed: list[_Unflushed]
+) -> Parked:
     parked = Parked(holds_connection=False)
 
     async def flush_all() -> None:
-        for answer, partition, offset in to_flush:
+        for outcomes, position, partition, offset in unflushed:
             try:
                 await partition.flush_to(offset)
             except ApiError as error:
-                _describe_error(answer, error)
-        parked.resolve(response if answered else NO_RESPONSE)
+                outcomes[position] = _failed(outcomes[position].partition, error)
+        parked.resolve(_respond(call, request, topics))
 
-    _keep(asyncio.ensure_future(flush_all()))
+    task = asyncio.ensure_future(flush_all())
+    _running.add(task)
+    task.add_done_callback(_running.discard)
     return parked
 
 
 _running: set["asyncio.Future[None]"] = set()
+"""The loop holds tasks only weakly: without this one could vanish half-way."""
 
 
-def _keep(future: "asyncio.Future[None]") -> None:
-    """The loop holds tasks only weakly: without this one could vanish half-way."""
-    _running.add(future)
-    future.add_done_callback(_running.discard)
-
-
-# The slow way: a topic that asks for another codec than the producer used.
-
-
-def _slow(broker: Broker, call: Call, topic: TopicProduceData) -> bool:
-    for data in topic.partition_data:
-        try:
-            partition = _partition(broker, call, topic, data.index)
-        except ApiError:
-            continue  # answered by the ordinary way
-        if data.records is not None and partition.log.needs_recompression(data.records):
-            return True
-    return False
-
-
-async def _handle_slowly(broker: Broker, call: Call, request: ProduceRequest) -> Response:
-    """Recompress off the loop, holding this connection so that its batches stay in order."""
-    for topic in request.topic_data:
-        for data in topic.partition_data:
-            try:
-                partition = _partition(broker, call, topic, data.index)
-                if data.records is not None and partition.log.needs_recompression(data.records):
-                    data.records = await asyncio.to_thread(partition.log.recompress, data.records)
-            except ApiError:
-                continue  # appending will meet the same error and answer it
-    outcome = _append_all(broker, call, request)
+async def _recompress_and_append(
+    broker: Broker, call: Call, request: ProduceRequest, targets: list[list[_Target]]
+) -> Response:
+    """The slow way, off the loop. It holds this connection, so that its batches stay in order."""
+    for parts in targets:
+        for data, partition in parts:
+            if isinstance(partition, Partition) and data.records:
+                try:
+                    if partition.log.needs_recompression(data.records):
+                        data.records = await asyncio.to_thread(partition.log.recompress, data.records)
+                except ApiError:
+                    continue  # appending meets the same error and answers it
+    outcome = _append_all(broker, call, request, targets)
     if not isinstance(outcome, Parked):
         return outcome
     done: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
     outcome.when_resolved(done.set_result)
     return await done
-
-
-def _refuse_all(request: ProduceRequest, code: ErrorCode, message: str | None = None) -> Response:
-    error = ApiError(code, message)
-    response = ProduceResponse()
-    for topic in request.topic_data:
-        answers = [PartitionProduceResponse(index=data.index) for data in topic.partition_data]
-        for answer in answers:
-            _describe_error(answer, error)
-        response.responses.append(
-            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
-        )
-    return response if request.acks else NO_RESPONSE

@@ -43,6 +43,28 @@ class _Slot:
         self.response: Response | None = None
 
 
+class FlushTurn:
+    """Sends what the connections have to say at the end of a loop step, all of them one after the other.
+
+    Done one by one, each send would wake a client that has gone to sleep since the last one; done together, the
+    second finds it awake. With many connections that halves the cost of a small response.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: list[Connection] = []
+
+    def add(self, connection: "Connection") -> None:
+        if not self._waiting:
+            self._loop.call_soon(self._flush)
+        self._waiting.append(connection)
+
+    def _flush(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for connection in waiting:
+            connection.flush()
+
+
 class Connection:
     def __init__(
         self,
@@ -52,6 +74,7 @@ class Connection:
         listener: str,
         dispatcher: Dispatcher,
         memory: RequestMemory,
+        turn: FlushTurn,
         request_bytes_max: int,
         on_closed: Callable[["Connection"], None],
     ) -> None:
@@ -63,6 +86,8 @@ class Connection:
         self._descriptor = sock.fileno()
         self._dispatcher = dispatcher
         self._memory = memory
+        self._turn = turn
+        self._in_turn = False
         self._request_bytes_max = request_bytes_max
         self._on_closed = on_closed
         self._outbox = Outbox(sock)
@@ -142,7 +167,7 @@ class Connection:
             self._leftover = bytes(data[position:end])
             if frames == FRAMES_PER_TURN_MAX:
                 self._loop.call_soon(self._continue)
-        self._flush()
+        self._flush_soon()
 
     def _checked_size(self, data: memoryview, position: int) -> int:
         size: int = _SIZE.unpack_from(data, position)[0]
@@ -172,7 +197,7 @@ class Connection:
             self._frame = None
             self._memory.give_back(len(frame))
             self._handle(frame)
-            self._flush()
+            self._flush_soon()
 
     def _continue(self) -> None:
         """Go on with frames that were received but had to wait."""
@@ -239,7 +264,7 @@ class Connection:
             self._emit(done.answer, done.response)
         if self.is_closed():
             return
-        self._flush()
+        self._flush_soon()
         if not self.is_closed() and not self._blocked():
             # Not at once: this may run inside another connection's request.
             self._loop.call_soon(self._continue)
@@ -262,8 +287,14 @@ class Connection:
 
     # Writing
 
-    def _flush(self) -> None:
-        if self.is_closed() or self._writing or self._outbox.empty:
+    def _flush_soon(self) -> None:
+        if not self._in_turn and not self._writing and not self._outbox.empty:
+            self._in_turn = True
+            self._turn.add(self)
+
+    def flush(self) -> None:
+        self._in_turn = False
+        if self._closed or self._writing or self._outbox.empty:
             return
         try:
             done = self._outbox.flush()
@@ -273,6 +304,8 @@ class Connection:
         if not done:
             self._writing = True
             self._loop.add_writer(self._descriptor, self._on_writable)
+        elif self._stopping:
+            self._close_when_idle()
 
     def _on_writable(self) -> None:
         try:

@@ -4,9 +4,19 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Coroutine
-from typing import Any, NamedTuple
+from typing import Any
 
-from ottla.broker.handlers.context import Broker, Call, Parked, Response
+import msgspec
+
+from ottla.broker.handlers.context import (
+    Broker,
+    Call,
+    CloseConnection,
+    NoResponse,
+    Parked,
+    Raw,
+    Response,
+)
 from ottla.broker.handlers.failures import failure_response
 from ottla.broker.handlers.table import Handler, load_handlers
 from ottla.model.errors import ApiError, ErrorCode
@@ -20,13 +30,16 @@ from ottla.protocol.schema import TopLevel
 log = logging.getLogger(__name__)
 
 
-class Answer(NamedTuple):
+_READY = (TopLevel, Raw, Parked, NoResponse, CloseConnection)
+
+
+class Answer(msgspec.Struct):
     """A request on its way: what it was, how its response begins, and the response or the promise of one."""
 
     call: Call
     correlation_id: int
     flexible_header: bool
-    outcome: "Response | Parked"
+    outcome: Response | Parked
 
 
 class Dispatcher:
@@ -61,11 +74,13 @@ class Dispatcher:
         except Exception:
             log.exception("%s v%d failed", handler.name, call.version)
             return failure_response(request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        if isinstance(outcome, _READY):
+            return outcome
         if inspect.iscoroutine(outcome):
             return self._park(handler, call, request, outcome)
         if asyncio.isfuture(outcome):
             return self._park(handler, call, request, _wait(outcome))
-        return outcome  # type: ignore[no-any-return]
+        raise AssertionError(f"{handler.name} answered with {outcome!r}")
 
     def _park(
         self, handler: Handler, call: Call, request: TopLevel, coroutine: Coroutine[Any, Any, Response]

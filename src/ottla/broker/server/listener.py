@@ -5,7 +5,7 @@ import errno
 import logging
 import socket
 
-from ottla.broker.server.connection import Connection
+from ottla.broker.server.connection import Connection, FlushTurn
 from ottla.broker.server.dispatch import Dispatcher
 from ottla.broker.server.limits import ConnectionLimits, RequestMemory
 from ottla.config.broker import BrokerSettings
@@ -84,6 +84,7 @@ class Server:
         self._dispatcher = dispatcher
         self.limits = ConnectionLimits(lambda: config.broker)
         self.memory = RequestMemory(lambda: config.broker.queued_max_request_bytes)
+        self._turn = FlushTurn(loop)
         self.listeners: list[Listener] = []
         self._connections: set[Connection] = set()
         self._sweep: asyncio.TimerHandle | None = None
@@ -123,7 +124,7 @@ class Server:
         self.limits.opened(host)
         self._connections.add(
             Connection(
-                self.loop, sock, host, listener, self._dispatcher, self.memory,
+                self.loop, sock, host, listener, self._dispatcher, self.memory, self._turn,
                 self.settings.socket_request_max_bytes, self._on_closed,
             )
         )  # fmt: skip

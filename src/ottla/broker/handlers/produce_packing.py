@@ -1,0 +1,80 @@
+"""Produce responses, packed by hand: the answer to the most frequent small request costs a microsecond.
+
+The layout by version: 3 has the append time, 5 adds the log start offset, 8 the record errors and message, 9 is
+flexible, 13 names topics by id.
+"""
+
+import struct
+import uuid
+from typing import NamedTuple
+
+from ottla.broker.handlers.context import Raw
+from ottla.protocol.varint import unsigned
+
+_V3 = struct.Struct(">ihqq")
+_V5 = struct.Struct(">ihqqq")
+_INT32 = struct.Struct(">i")
+_INT16 = struct.Struct(">h")
+_NO_THROTTLE = b"\x00\x00\x00\x00"
+_FLEXIBLE_FROM = 9
+_TOPIC_IDS_FROM = 13
+_NO_RECORD_ERRORS_OR_MESSAGE = b"\x00\x00\x00\x00\xff\xff"
+_NO_RECORD_ERRORS_OR_MESSAGE_FLEXIBLE = b"\x01\x00\x00"  # and no tagged fields
+
+
+class PartitionOutcome(NamedTuple):
+    partition: int
+    error_code: int
+    base_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    error_message: str | None = None
+
+
+class TopicOutcome(NamedTuple):
+    name: str
+    topic_id: uuid.UUID
+    partitions: list[PartitionOutcome]
+
+
+def pack(version: int, topics: list[TopicOutcome]) -> Raw:
+    flexible = version >= _FLEXIBLE_FROM
+    out = bytearray(_count(len(topics), flexible))
+    for name, topic_id, partitions in topics:
+        if version >= _TOPIC_IDS_FROM:
+            out += topic_id.bytes
+        else:
+            encoded = name.encode()
+            out += unsigned(len(encoded) + 1) if flexible else _INT16.pack(len(encoded))
+            out += encoded
+        out += _count(len(partitions), flexible)
+        for outcome in partitions:
+            _pack_partition(out, version, outcome, flexible)
+        if flexible:
+            out.append(0)
+    out += _NO_THROTTLE
+    if flexible:
+        out.append(0)
+    return Raw([out], len(out))
+
+
+def _count(count: int, flexible: bool) -> bytes:
+    return unsigned(count + 1) if flexible else _INT32.pack(count)
+
+
+def _pack_partition(out: bytearray, version: int, outcome: PartitionOutcome, flexible: bool) -> None:
+    partition, error_code, base_offset, append_time_ms, log_start_offset, message = outcome
+    if version < 5:
+        out += _V3.pack(partition, error_code, base_offset, append_time_ms)
+        return
+    out += _V5.pack(partition, error_code, base_offset, append_time_ms, log_start_offset)
+    if version < 8:
+        return
+    if message is None:
+        out += _NO_RECORD_ERRORS_OR_MESSAGE_FLEXIBLE if flexible else _NO_RECORD_ERRORS_OR_MESSAGE
+        return
+    encoded = message.encode()
+    if flexible:
+        out += b"\x01" + unsigned(len(encoded) + 1) + encoded + b"\x00"
+    else:
+        out += b"\x00\x00\x00\x00" + _INT16.pack(len(encoded)) + encoded

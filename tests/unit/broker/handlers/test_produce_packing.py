@@ -1,0 +1,38 @@
+"""Hand-packed produce responses are, byte for byte, what the codec writes."""
+
+from uuid import UUID
+
+import pytest
+
+from ottla.broker.handlers.produce_packing import PartitionOutcome, TopicOutcome, pack
+from ottla.protocol import codec
+from ottla.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_every_version_is_what_the_codec_writes(version: int) -> None:
+    outcomes = [
+        PartitionOutcome(0, 0, 1234567890123, -1, 17),
+        PartitionOutcome(1, 87, -1, -1, -1, "records ought to have keys"),
+    ]
+    topics = [TopicOutcome("orders", UUID(int=5), outcomes), TopicOutcome("ö", UUID(int=6), [])]
+    response = ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=name,
+                topic_id=topic_id,
+                partition_responses=[
+                    PartitionProduceResponse(
+                        index=o.partition, error_code=o.error_code, base_offset=o.base_offset,
+                        log_append_time_ms=o.log_append_time_ms, log_start_offset=o.log_start_offset,
+                        error_message=o.error_message,
+                    )
+                    for o in partitions
+                ],
+            )
+            for name, topic_id, partitions in topics
+        ]
+    )  # fmt: skip
+    raw = pack(version, topics)
+    assert b"".join(bytes(chunk) for chunk in raw.chunks) == bytes(codec.encode(response, version))  # type: ignore[arg-type]
+    assert raw.size == len(codec.encode(response, version))
