@@ -1,0 +1,107 @@
+"""The parts of a broker without its sockets: requests go in and come out through the codec, in any version."""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from ottla.broker.controller.loop import Controller
+from ottla.broker.coordination.partition_log import PartitionLog
+from ottla.broker.coordination.runtime import GroupCoordinator
+from ottla.broker.handlers.context import Broker, Call
+from ottla.broker.handlers.fetch_sessions import FetchSessions
+from ottla.broker.handlers.table import advertised
+from ottla.broker.replication.partitions import Partitions
+from ottla.broker.storage.manager import LogManager
+from ottla.cluster.embedded import EmbeddedStore
+from ottla.cluster.image import CLUSTER_WIDE, BrokerImage, ClusterImage, Endpoint
+from ottla.config.live import LiveConfig
+from ottla.config.load import settings_from
+from ottla.model.clock import ManualClock
+from ottla.protocol.apis import API, ApiKey
+from ottla.protocol.codec import decode, encode
+from ottla.protocol.schema import TopLevel
+
+NODE_ID = 1
+R = TypeVar("R", bound=TopLevel)
+
+
+class Harness:
+    """One broker on a directory. `call` does what a connection would do between two frames."""
+
+    def __init__(self, directory: Path, **settings: str) -> None:
+        given = {name.replace("_", "."): value for name, value in settings.items()}
+        self.config = LiveConfig(settings_from({"log.dirs": str(directory), **given}))
+        self.clock = ManualClock()
+        self.store = EmbeddedStore.open(directory)
+        self.logs = LogManager(self.config.static, self.config.topic, self.clock)
+        self.logs.open()
+        self.partitions = Partitions(NODE_ID, self.logs, self.config)
+        self.store.subscribe(self._follow)
+        self.broker = Broker(
+            node_id=NODE_ID,
+            config=self.config,
+            clock=self.clock,
+            metadata=self.store,
+            controller=Controller(self.store, self.config, NODE_ID),
+            partitions=self.partitions,
+            logs=self.logs,
+            groups=GroupCoordinator(
+                PartitionLog(self.partitions, self.store, self.clock), lambda: self.config.broker, self.clock
+            ),
+            fetch_sessions=FetchSessions(lambda: 10, lambda: 1),
+            served_apis=advertised(),
+        )
+        endpoints = (Endpoint("PLAINTEXT", "outside.example", 9092), Endpoint("INSIDE", "::1", 19092))
+        asyncio.run(self.store.register_broker(BrokerImage(NODE_ID, "rack-a", endpoints)))
+
+    def call(self, request: TopLevel, response: type[R], version: int, *, listener: str = "PLAINTEXT") -> R:
+        """Send a request in this version, through the codec both ways."""
+        key = ApiKey(request.API_KEY)
+        received = decode(type(request), version, encode(request, version))
+        handle = import_module(f"ottla.broker.handlers.{key.name.lower()}").handle
+        call = Call(key, version, "client", "127.0.0.1", listener)
+
+        async def run() -> TopLevel:
+            outcome: Any = handle(self.broker, call, received)
+            answer: TopLevel = await outcome if inspect.iscoroutine(outcome) else outcome
+            return answer
+
+        answer = asyncio.run(run())
+        assert type(answer) is API[key].response_class
+        return decode(response, version, encode(answer, version))
+
+    def close(self) -> None:
+        self.logs.close()
+        self.store.close()
+
+    def _follow(self, old: ClusterImage, new: ClusterImage) -> None:
+        configs = new.broker_configs
+        self.config.update_broker(configs.get(CLUSTER_WIDE, {}), configs.get(str(NODE_ID), {}))
+        for name, topic in new.topics.items():
+            self.config.update_topic(name, topic.configs)
+        self.partitions.apply(old, new)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Harness]]:
+    """Starts brokers with settings (dots as underscores) and closes them in the end."""
+    started: list[Harness] = []
+
+    def begin(**settings: str) -> Harness:
+        started.append(Harness(tmp_path / f"broker{len(started)}", **settings))
+        return started[-1]
+
+    yield begin
+    for harness in started:
+        harness.close()
+
+
+@pytest.fixture
+def harness(start: Callable[..., Harness]) -> Harness:
+    """A broker with the default settings."""
+    return start()
