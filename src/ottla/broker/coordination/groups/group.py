@@ -261,6 +261,8 @@ class Group:
                 member = self._rename(before[self.static_members[record.group_instance_id]], record.member_id)
             if member is None:
                 member = member_forms.from_record(record, value.protocol)
+            if member.metadata_for(value.protocol) != record.subscription:
+                member.protocols = member_forms.protocols_of(record, value.protocol)
             member.assignment = record.assignment
             member.session_timeout_ms = record.session_timeout_ms
             member.rebalance_timeout_ms = member_forms.rebalance_timeout_of(record)

@@ -74,7 +74,6 @@ def joining(event: Join, member_id: str) -> Member:
 
 
 def from_record(record: MemberMetadata, protocol: str | None) -> Member:
-    """Only the chosen protocol is stored: the others come back when the member joins again."""
     return Member(
         member_id=record.member_id,
         instance_id=record.group_instance_id,
@@ -82,7 +81,7 @@ def from_record(record: MemberMetadata, protocol: str | None) -> Member:
         client_host=record.client_host,
         session_timeout_ms=record.session_timeout_ms,
         rebalance_timeout_ms=rebalance_timeout_of(record),
-        protocols=((protocol or "", record.subscription),),
+        protocols=protocols_of(record, protocol),
         assignment=record.assignment,
     )
 
@@ -90,3 +89,8 @@ def from_record(record: MemberMetadata, protocol: str | None) -> Member:
 def rebalance_timeout_of(record: MemberMetadata) -> int:
     """Members of the oldest clients have none of their own."""
     return record.session_timeout_ms if record.rebalance_timeout_ms == -1 else record.rebalance_timeout_ms
+
+
+def protocols_of(record: MemberMetadata, protocol: str | None) -> Protocols:
+    """Only the chosen protocol is stored: the others come back when the member joins again."""
+    return ((protocol or "", record.subscription),)
