@@ -1,26 +1,25 @@
 """The log of one partition: segments in a directory, appended at one end and read anywhere.
 
 Threads. The event loop's thread appends, reads, rolls and truncates, and takes no lock for the first two. Other
-threads may call `flush`, `drop_expired` and the read-only properties. `_flushing` is held while either of those runs,
-and by the loop only to truncate; the list of segments has a lock of its own, held for the moment of a change.
+threads may call `flush`, `drop_expired` and the read-only properties. The flusher's lock is held while either of those
+runs, and by the loop only to truncate; the list of segments has a lock of its own, held for the moment of a change.
 """
 
-import contextlib
 import os
-import threading
 import zlib
 from collections.abc import Callable
 from uuid import UUID
 
 import msgspec
 
-from ottla.broker.storage.checkpoints import LEADER_EPOCHS, PARTITION_METADATA, format_epochs
+from ottla.broker.storage.checkpoints import LEADER_EPOCHS, format_epochs
 from ottla.broker.storage.disk import PASSING_ERRORS, Disk
+from ottla.broker.storage.flushing import Flusher
 from ottla.broker.storage.index import OFFSET_ENTRY_BYTES, RELATIVE_OFFSET_MAX, TIME_ENTRY_BYTES, IndexCache
 from ottla.broker.storage.leader_epochs import LeaderEpochs
 from ottla.broker.storage.producer_state import ProducerState
-from ottla.broker.storage.retention import SegmentFacts, expired_segments
-from ottla.broker.storage.segment import SUFFIX_INDEX, SUFFIX_TIME_INDEX, Segment, SegmentFile, segment_prefix
+from ottla.broker.storage.retention import expired_segments
+from ottla.broker.storage.segment import Segment, SegmentFile, segment_prefix
 from ottla.broker.storage.segments import SegmentList
 from ottla.broker.storage.snapshots import SnapshotFiles, control_epoch, rebuild_producers
 from ottla.broker.storage.timestamps import Found, first_at_or_after, newest
@@ -112,9 +111,7 @@ class Log:
         self.segments = SegmentList(segments)
         self.snapshots = snapshots
         self._environment = environment
-        self._flushing = threading.Lock()
-        self._names_dirty = True  # the directory's list of files is not known to be on disk
-        self._epochs_dirty = True
+        self._flusher = Flusher(directory, environment.disk, self.segments)
         self.reconfigure(config)
 
     # -- facts
@@ -277,7 +274,7 @@ class Log:
         if self.config.preallocate:
             old.trim()
         self.segments.add(new)
-        self._names_dirty = True
+        self._flusher.names_dirty = True
         self._segment_ms = self.config.segment_ms - self._jitter_ms(self.config)
         return new
 
@@ -297,7 +294,7 @@ class Log:
         # Not forced to disk here: until the next flush the log itself tells the epochs, after it `flush` has synced.
         path = os.path.join(self.directory, LEADER_EPOCHS)
         self._environment.disk.replace_file(path, format_epochs(self.leader_epochs.entries()), durable=False)
-        self._epochs_dirty = True
+        self._flusher.epochs_dirty = True
 
     # -- reading
 
@@ -355,50 +352,19 @@ class Log:
 
     def flush(self) -> None:
         """Force everything appended so far to disk and advance the recovery point. Blocks; safe in any thread."""
-        with self._flushing:
+        with self._flusher.lock:
             try:
-                while not self._flush_once():
-                    pass
+                while True:
+                    end_offset = self.end_offset
+                    if end_offset <= self.recovery_point:
+                        return
+                    if self._flusher.flush_once(self.recovery_point):
+                        self.recovery_point = end_offset
+                        return
             except OSError as error:
                 # What the kernel could not write it may have dropped: nothing after this can be trusted.
                 self._environment.on_failure(error)
                 raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot flush {self.tp}: {error}") from error
-
-    def _flush_once(self) -> bool:
-        """One pass; False when the segment that was active was finished meanwhile and wants its indexes on disk too."""
-        disk = self._environment.disk
-        end_offset = self.end_offset
-        segments = self.segments.from_offset(self.recovery_point)
-        active = segments[-1]
-        if end_offset > self.recovery_point:
-            for segment in segments:
-                disk.fdatasync(segment.file.fd)
-                # After a crash the segment with the recovery point gets new indexes; the ones before keep theirs.
-                if segment is not active:
-                    self._flush_indexes(segment)
-            self._flush_names()
-        if not self.segments.still_active(active):
-            return False
-        self.recovery_point = max(self.recovery_point, end_offset)
-        return True
-
-    def _flush_names(self) -> None:
-        disk = self._environment.disk
-        epochs_dirty, self._epochs_dirty = self._epochs_dirty, False
-        if epochs_dirty:
-            disk.sync_path(os.path.join(self.directory, LEADER_EPOCHS))
-        names_dirty, self._names_dirty = self._names_dirty, False
-        if names_dirty:
-            with contextlib.suppress(FileNotFoundError):  # a directory that came from elsewhere may have none
-                disk.sync_path(os.path.join(self.directory, PARTITION_METADATA))
-        if names_dirty or epochs_dirty:
-            disk.sync_path(self.directory)
-
-    def _flush_indexes(self, segment: Segment) -> None:
-        segment.write_indexes()
-        segment.release_indexes()
-        for suffix in (SUFFIX_INDEX, SUFFIX_TIME_INDEX):
-            self._environment.disk.sync_path(segment.prefix + suffix)
 
     # -- removing
 
@@ -407,7 +373,7 @@ class Log:
         self._check_alive()
         if offset >= self.end_offset:
             return
-        with self._flushing:
+        with self._flusher.lock:
             try:
                 self._truncate(offset)
             except (OSError, CorruptBatch) as error:
@@ -464,26 +430,33 @@ class Log:
         """Drop inactive segments that have outlived the topic's limits. Safe in any thread beside appends."""
         if self.failure is not None:
             return 0
-        with self._flushing:
-            dropped = self.segments.drop_oldest(self._expired(now_ms, high_watermark))
+        with self._flusher.lock:
+            count = self._expired(now_ms, high_watermark)
+            while not self._confirmed(count):
+                count = self._expired(now_ms, high_watermark)
+            dropped = self.segments.drop_oldest(count)
             if dropped:
                 self._advance_start(self.segments.first_base_offset)
                 self._discard(dropped)
         return len(dropped)
 
     def _expired(self, now_ms: int, high_watermark: int | None) -> int:
-        segments, end_offset = self.segments.all, self.end_offset
-        facts = [
-            SegmentFacts(segment.base_offset, following, segment.size, segment.retention_timestamp)
-            for segment, following in zip(segments, [*(s.base_offset for s in segments[1:]), end_offset], strict=True)
-        ]
+        end_offset = self.end_offset
+        mark = end_offset if high_watermark is None else high_watermark
         try:
             return expired_segments(
-                facts, self.config, now_ms=now_ms, start_offset=self.start_offset, total_bytes=self.size_bytes,
-                high_watermark=end_offset if high_watermark is None else high_watermark,
+                self.segments.all, self.config, now_ms=now_ms, start_offset=self.start_offset,
+                end_offset=end_offset, high_watermark=mark,
             )  # fmt: skip
         except (OSError, CorruptBatch) as error:
             raise self._read_error(error) from error
+
+    def _confirmed(self, count: int) -> bool:
+        try:
+            doubtful = [segment for segment in self.segments.all[:count] if not segment.confirm_retention_timestamp()]
+        except (OSError, CorruptBatch) as error:
+            raise self._read_error(error) from error
+        return not doubtful
 
     def _discard(self, segments: list[Segment]) -> None:
         for segment in segments:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from ottla.protocol.errors import CorruptBatch
 from ottla.protocol.records import BATCH_OVERHEAD, BatchHeader, check_crc, read_header
 
-HEADER_WINDOW_BYTES = 16 * 1024
+HEADER_WINDOW_BYTES = 4096
 VERIFY_WINDOW_BYTES = 1024 * 1024
 # No producer may send more (message.max.bytes is an INT), so a longer batch is a damaged length field.
 BATCH_BYTES_MAX = 2**31 - 1

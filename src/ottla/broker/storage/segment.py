@@ -187,7 +187,7 @@ class Segment:
         """Position of the first batch whose last offset is at or above `offset`; None when there is none."""
         position = self._known.get(offset)
         if position is not None:
-            return position
+            return position if position < self.size else None
         try:
             return self._search(offset)
         except CorruptBatch:
@@ -374,14 +374,32 @@ class Segment:
                 self._largest_from_file = True
         return self.largest_timestamp
 
+    def checked_largest_timestamp(self) -> int:
+        """Like `find_largest_timestamp`, but what came from a file is held against the log. For the loop's thread."""
+        timestamp = self.find_largest_timestamp()
+        if self._largest_from_file:
+            position = self.find(self.largest_timestamp_offset)
+            header = read_header(os.pread(self.file.fd, BATCH_OVERHEAD, position)) if position is not None else None
+            if header is None or header.max_timestamp != timestamp:
+                self.rebuild_indexes()
+            self._largest_from_file = False
+        return self.largest_timestamp
+
     def retention_timestamp(self) -> int:
         """When the newest record was written, as retention sees it: records without a time count from the file's."""
         timestamp = self.find_largest_timestamp()
-        if self._largest_from_file and timestamp >= 0:
-            # A flipped bit in an index must not delete data: before time decides, the log itself is asked.
-            timestamp, _ = self._scan_largest_timestamp(NO_TIMESTAMP, self.base_offset, 0)
-            self.largest_timestamp, self._largest_from_file = timestamp, False
         return timestamp if timestamp >= 0 else int(os.stat(self.prefix + SUFFIX_LOG).st_mtime * 1000)
+
+    def confirm_retention_timestamp(self) -> bool:
+        """Ask the log itself if the time came from an index; says whether it was right.
+
+        A flipped bit in an index must not delete data. Reads every batch header; safe in any thread.
+        """
+        if not self._largest_from_file:
+            return True
+        before = self.largest_timestamp
+        self._set_largest_timestamp(*self._scan_largest_timestamp(NO_TIMESTAMP, self.base_offset, 0))
+        return self.largest_timestamp == before
 
     def _set_largest_timestamp(self, timestamp: int, offset: int) -> None:
         self.largest_timestamp, self.largest_timestamp_offset = timestamp, offset

@@ -13,7 +13,7 @@ Found = tuple[int, int, int]
 def first_at_or_after(segments: Sequence[Segment], timestamp: int, start_offset: int) -> Found | None:
     """The first record, in log order, that is at least this recent."""
     for segment in segments:
-        if segment.find_largest_timestamp() >= timestamp:
+        if segment.checked_largest_timestamp() >= timestamp:
             found = _search(segment, timestamp, start_offset)
             if found is not None:
                 return found
@@ -22,7 +22,7 @@ def first_at_or_after(segments: Sequence[Segment], timestamp: int, start_offset:
 
 def newest(segments: Sequence[Segment], start_offset: int) -> Found | None:
     """The first record that has the largest timestamp."""
-    segment = max(segments, key=Segment.find_largest_timestamp)
+    segment = max(segments, key=Segment.checked_largest_timestamp)
     timestamp = segment.largest_timestamp
     return _search(segment, timestamp, start_offset) if segment.size and timestamp >= 0 else None
 
