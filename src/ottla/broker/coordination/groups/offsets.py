@@ -57,7 +57,7 @@ def commit(event: Commit, now_wall: int, rules: GroupRules) -> Committed:
 def find(group: Group, topic: str, partition: int, topic_id: UUID = NO_TOPIC_ID) -> OffsetCommitValue | None:
     """What was committed, unless it was for an earlier topic of the same name."""
     value = group.offsets.get(topic, _NOTHING).get(partition)
-    if value is None or topic_id is NO_TOPIC_ID or value.topic_id in (topic_id, NO_TOPIC_ID):
+    if value is None or topic_id == NO_TOPIC_ID or value.topic_id in (topic_id, NO_TOPIC_ID):
         return value
     return None
 
