@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 
 class Refusal(NamedTuple):
+    """Why a setting is not served, and the values that may be given all the same (Kafka's default first)."""
+
     reason: str
+    given: tuple[str, ...]
     harmless: frozenset[str]
-    """Values that may be given all the same. The first word of a line below is Kafka's default."""
 
 
 # Reason, then one line for each setting: name=default, and after '|' other values that are harmless.
@@ -465,7 +467,8 @@ def _read() -> dict[str, Refusal]:
     for reason, lines in _TABLE:
         for line in lines.split():
             name, _, values = line.partition("=")
-            found[name] = Refusal(reason, frozenset(_normal(value) for value in values.split("|")))
+            given = tuple(values.split("|"))
+            found[name] = Refusal(reason, given, frozenset(_normal(value) for value in given))
     return found
 
 
