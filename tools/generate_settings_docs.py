@@ -21,8 +21,8 @@ Names, types and defaults are those of Apache Kafka 4.3; where a default differs
 `server.properties` file or as `--set name=value`, which wins. Two rules hold throughout:
 
 - **A setting works or is refused.** What Kafka has and Ottla does not serve is listed at the end with the reason; a
-  file that sets it is refused with that reason, and all problems of a file are told at once. A refused setting may stay in
-  the file with a value that describes what the broker does anyway (Kafka's default, as a rule).
+  file that sets it is refused with that reason, and all problems of a file are told at once. A refused setting may
+  stay in the file with a value that describes what the broker does anyway (Kafka's default, as a rule).
 - **Unknown names are errors**, with the nearest known name as a hint.
 
 What changes while the broker runs: settings marked *cluster-wide* can be set for one broker or, with an empty broker

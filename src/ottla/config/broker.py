@@ -146,7 +146,10 @@ class BrokerSettings:
         "At least socket.request.max.bytes.",
     )
     request_timeout_ms: int = setting(
-        30_000, at_least=1, doc="Longest time a request that waits inside the broker (for a new topic, say) may take."
+        30_000,
+        at_least=1,
+        fixed="the broker asks no other broker, and what waits inside it is bounded by the client's own timeout",
+        doc="Longest time that a broker waits for another one.",
     )
 
     # Requests
