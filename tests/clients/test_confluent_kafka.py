@@ -190,13 +190,18 @@ def test_the_cluster_describes_itself(admin: AdminClient, ottla_broker: RunningB
 def test_records_come_back_as_sent(
     codec: str, ottla_broker: RunningBroker, topic: str, records: list[Sent], unique: Callable[[str], str]
 ) -> None:
+    records = [
+        *records,
+        (None, None, [("neither", b"key nor value")]),
+    ]  # of the three clients only this one lets it pass
     acknowledged = _produce(ottla_broker, topic, records, **{"compression.type": codec})
     assert [message.offset() for message in acknowledged] == list(range(len(records)))
     with _consumer(ottla_broker, unique("readers")) as consumer:
         consumer.subscribe([topic])
         found = _read(consumer, len(records))
     assert [(m.key(), m.value(), m.headers() or []) for m in found] == records
-    assert _codecs_on_disk(ottla_broker, topic) == {Codec[codec.upper()]}
+    # This client leaves a batch as it is when compressing would make it larger.
+    assert Codec[codec.upper()] in _codecs_on_disk(ottla_broker, topic)
 
 
 def _codecs_on_disk(broker: RunningBroker, topic: str) -> set[int]:
