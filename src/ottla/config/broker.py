@@ -135,7 +135,10 @@ class BrokerSettings:
         600_000, type=_LONG, doc="A connection on which nothing happens for this long is closed; negative never."
     )
     queued_max_requests: int = setting(
-        500, at_least=1, doc="Requests in flight, parked ones apart, beyond which the broker stops reading sockets."
+        500,
+        at_least=1,
+        fixed="requests are handled as they arrive, without a queue; queued.max.request.bytes bounds what they hold",
+        doc="Requests that wait to be handled.",
     )
     queued_max_request_bytes: int = setting(
         268_435_456,
@@ -282,7 +285,7 @@ class BrokerSettings:
         doc="Default of the topics' message.timestamp.after.max.ms.",
     )
     num_recovery_threads_per_data_dir: int = setting(
-        2, at_least=1, dynamic="cluster-wide", doc="Threads that recover the logs of one directory after a crash."
+        2, at_least=1, doc="Threads that open, recover and close the logs of one directory at start and stop."
     )
     replica_high_watermark_checkpoint_interval_ms: int = setting(
         5000, type=_LONG, at_least=1, doc="Time between two writes of the high watermarks."
@@ -317,7 +320,6 @@ class BrokerSettings:
     producer_id_expiration_ms: int = setting(
         86_400_000,
         at_least=1,
-        dynamic="cluster-wide",
         doc="An idempotent producer that sends nothing to a partition for this long is forgotten there.",
     )
     offsets_topic_num_partitions: int = setting(50, at_least=1, doc="Partitions of __consumer_offsets when created.")

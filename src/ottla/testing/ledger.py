@@ -14,6 +14,9 @@ from typing import NamedTuple
 _STAMP = struct.Struct(">HHQ")
 PROBLEMS_KEPT_MAX = 20
 
+Promises = dict[tuple[int, int], "array[int]"]
+"""Offsets acknowledged, by (producer, partition); a record's place in the array is its number."""
+
 
 class Stamp(NamedTuple):
     """What the first bytes of a record's value say: who wrote it, where to, and as which one."""
@@ -34,7 +37,7 @@ class Ledger:
     """Acknowledgements, in the order in which they came. One thread writes for each producer."""
 
     def __init__(self) -> None:
-        self._offsets: dict[tuple[int, int], array[int]] = {}
+        self._offsets: Promises = {}
         self.refusals: list[str] = []
         """Records that were given up, in words: the audit counts on there being none."""
 
@@ -54,7 +57,7 @@ class Ledger:
     def total_of(self, producer: int) -> int:
         return sum(len(offsets) for (who, _), offsets in list(self._offsets.items()) if who == producer)
 
-    def promised(self) -> dict[tuple[int, int], array[int]]:
+    def promised(self) -> Promises:
         """A copy of what is acknowledged by now: the audit of a log read after this must find all of it."""
         return {key: offsets[:] for key, offsets in list(self._offsets.items())}
 
@@ -74,7 +77,7 @@ class Audit(NamedTuple):
         return not (self.lost or self.doubled or self.out_of_order or self.misplaced or self.problems)
 
 
-def audit(promised: dict[tuple[int, int], array[int]], read: Iterable[tuple[int, int, bytes]]) -> Audit:
+def audit(promised: Promises, read: Iterable[tuple[int, int, bytes]]) -> Audit:
     """Compare promises with the log: `read` gives (partition, offset, value), each partition from its beginning."""
     due: dict[tuple[int, int], int] = {}
     next_offset: dict[int, int] = {}
