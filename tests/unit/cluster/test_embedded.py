@@ -23,8 +23,8 @@ from ottla.cluster.documents import (
 )
 from ottla.cluster.embedded import FILE_NAME, EmbeddedStore
 from ottla.cluster.image import BrokerImage, ClusterImage, Endpoint, PartitionImage
-from ottla.cluster.store import ABSENT, VersionConflict, Write
-from ottla.model.errors import OttlaError
+from ottla.cluster.store import ABSENT, StoreError, VersionConflict, Write
+from ottla.model.errors import ErrorCode, OttlaError
 
 PARTITION = PartitionImage(leader=1, leader_epoch=0, replicas=(1,), isr=(1,))
 
@@ -112,6 +112,25 @@ def test_a_caller_that_goes_away_leaves_file_and_image_in_step(store: EmbeddedSt
     store.close()
     again = EmbeddedStore.open(tmp_path / "data")
     assert set(again.image.topics) == {"a", "b"}
+    again.close()
+
+
+def test_a_full_disk_refuses_the_change_and_harms_nothing(store: EmbeddedStore, tmp_path: Path) -> None:
+    asyncio.run(store.commit(creation("before")))
+    # SQLite's own limit stands in for the disk's: both end in the same error at the same place.
+    (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
+    store._connection.execute(f"PRAGMA max_page_count={pages + 1}")
+    image = store.image
+    with pytest.raises(StoreError) as caught:
+        asyncio.run(store.commit(creation("big", 2000)))
+    assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert caught.value.code.retriable
+    assert store.image is image
+    store._connection.execute("PRAGMA max_page_count=100000")
+    asyncio.run(store.commit(creation("big", 2000)))
+    store.close()
+    again = EmbeddedStore.open(tmp_path / "data")
+    assert {name: len(topic.partitions) for name, topic in again.image.topics.items()} == {"before": 1, "big": 2000}
     again.close()
 
 
