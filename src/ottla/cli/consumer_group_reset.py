@@ -152,7 +152,8 @@ async def _ask(cluster: Cluster, partitions: Iterable[TopicPartition], timestamp
 
 async def _at_time(cluster: Cluster, partitions: list[TopicPartition], timestamp: int) -> Plan:
     """The first record at or after a time; where there is none, the end."""
-    found = await offsets.list_offsets(cluster, dict.fromkeys(partitions, timestamp))
+    # Below zero lie the protocol's special times; nothing is older than zero.
+    found = await offsets.list_offsets(cluster, dict.fromkeys(partitions, max(timestamp, 0)))
     late = [tp for tp, result in found.items() if isinstance(result, FoundOffset) and result.offset is None]
     for partition in sorted(late):
         warn(f"{partition} has no record that late: taking its end")

@@ -1,0 +1,221 @@
+"""The commands as programs: installed names, old command lines, `ottla broker` and `ottla up`."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ottla.cli import options
+from ottla.cli.main import main, run_by_name
+from ottla.testing import RunningBroker
+
+Unique = Callable[[str], str]
+Captured = pytest.CaptureFixture[str]
+
+START_SECONDS_MAX = 60.0
+STOP_SECONDS_MAX = 30.0
+
+
+@pytest.fixture
+def as_written(
+    monkeypatch: pytest.MonkeyPatch, ottla_broker: RunningBroker, capsys: Captured
+) -> Callable[[str], tuple[int, str, str]]:
+    """Run a command line from a book or a blog, its host names standing for the broker of this test."""
+    monkeypatch.setenv(options.BOOTSTRAP_VARIABLE, ottla_broker.bootstrap)
+
+    def run(line: str) -> tuple[int, str, str]:
+        words = line.replace("localhost:9092", ottla_broker.bootstrap).replace("kafka1:9092", ottla_broker.bootstrap)
+        monkeypatch.setattr(sys, "argv", words.split())
+        try:
+            code = run_by_name()
+        except SystemExit as stopped:
+            code = int(stopped.code or 0)
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return run
+
+
+# {z} stands for the ZooKeeper option as it was written. The backslashes join lines.
+OLD_COMMAND_LINES = """
+bin/kafka-topics.sh
+bin/kafka-topics.sh --zookeeper zookeeper1:2181,zookeeper2:2181,zookeeper3:2181/kafka --topic {topic} --create \
+    --partitions 3 --replication-factor 1
+bin/kafka-topics.sh {z} --list
+bin/kafka-topics.sh {z} --topic {topic} --describe
+bin/kafka-topics.sh {z} --describe --unavailable-partitions
+./bin/kafka-configs.sh {z} --alter --entity-type topics --entity-name {topic} --add-config segment.ms=60000
+./bin/kafka-topics.sh --describe --topic {topic} --bootstrap-server localhost:9092
+bin/kafka-consumer-groups.sh
+bin/kafka-consumer-groups.sh --bootstrap-server kafka1:9092 --list
+bin/kafka-consumer-groups.sh --bootstrap-server kafka1:9092 --reset-offsets --group {group} --topic {topic} --to-latest
+./bin/kafka-consumer-groups.sh --bootstrap-server localhost:9092 --group {group} --to-earliest --reset-offsets \
+    --execute --topic {topic}
+./bin/kafka-consumer-groups.sh --bootstrap-server localhost:9092 --group {group} --describe --new-consumer
+./bin/kafka-configs.sh --bootstrap-server localhost:9092 --entity-type topics --entity-name {topic} --alter \
+    --add-config retention.ms=60000
+bin/kafka-run-class.sh kafka.tools.GetOffsetShell --broker-list localhost:9092 --topic {topic} --time -1
+bin/kafka-run-class.sh kafka.admin.TopicCommand {z} --describe --topic {topic}
+bin/kafka-topics.sh {z} --topic {topic} --delete
+"""
+
+
+def test_old_command_lines_run_as_written(as_written: Callable[[str], tuple[int, str, str]], unique: Unique) -> None:
+    lines = OLD_COMMAND_LINES.format(
+        z="--zookeeper zookeeper1:2181/kafka", topic=unique("written"), group=unique("application1")
+    )
+    for line in lines.strip().splitlines():
+        code, _, errors = as_written(line)
+        assert code == 0, f"{line}: {errors}"
+        assert ("no longer talk to ZooKeeper" in errors) == ("--zookeeper" in line)
+
+
+def test_without_a_named_broker_the_zookeeper_host_is_tried_and_then_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(options.BOOTSTRAP_VARIABLE, raising=False)
+    parser = options.ToolParser("tool", "")
+    options.add_connection_options(parser)
+    args = parser.parse(["--zookeeper", "zk1:2181,zk2:2181/kafka"])
+    answering: set[tuple[str, int]] = {("zk2", 9092)}
+    monkeypatch.setattr(options, "_answers", lambda host, port: (host, port) in answering)
+    assert options.bootstrap_of(args) == "zk2:9092"
+    answering.clear()
+    assert options.bootstrap_of(args) == options.DEFAULT_BOOTSTRAP
+    assert options.bootstrap_of(parser.parse(["--broker-list", "b:1"])) == "b:1"
+
+
+@pytest.mark.parametrize("name", ["kafka-topics", "kafka-topics.sh", "ottla"])
+def test_installed_executables_answer(name: str) -> None:
+    executable = Path(sys.executable).with_name(name)
+    done = subprocess.run([executable, "--help"], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.startswith(f"usage: {name} ")
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    executable = Path(sys.executable).with_name("ottla")
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([executable, "--help"], stdout=writing, stderr=subprocess.PIPE, check=False, timeout=60)
+    os.close(writing)
+    assert done.stderr == b""
+    assert done.returncode == 141
+
+
+@contextmanager
+def running(*arguments: str, cwd: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    executable = Path(sys.executable).with_name(arguments[0])
+    process = subprocess.Popen(
+        [executable, *arguments[1:]],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=cwd,
+        bufsize=0,  # so that reading one line leaves the rest for communicate
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def first_line(process: "subprocess.Popen[bytes]") -> str:
+    assert process.stdout is not None
+    readable, _, _ = select.select([process.stdout], [], [], START_SECONDS_MAX)
+    assert readable, "nothing was said"
+    return process.stdout.readline().decode()
+
+
+def stop(process: "subprocess.Popen[bytes]") -> tuple[str, str]:
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=STOP_SECONDS_MAX)
+    assert process.returncode == 0, err
+    return out.decode(), err.decode()
+
+
+def test_a_broker_says_one_line_and_stops_when_asked(tmp_path: Path) -> None:
+    (tmp_path / "server.properties").write_text("node.id=7\nlog.dirs=data\nlisteners=PLAINTEXT://127.0.0.1:1\n")
+    override = ["--override", "listeners=PLAINTEXT://127.0.0.1:0"]
+    with running("kafka-server-start.sh", "server.properties", *override, cwd=tmp_path) as process:
+        line = first_line(process)
+        assert line.startswith("ottla broker 7 accepts connections on PLAINTEXT://127.0.0.1:")
+        bootstrap = line.strip().rpartition("://")[2]
+        assert main(["topics", "--bootstrap-server", bootstrap, "--list"]) == 0
+        out, err = stop(process)
+    assert out == ""
+    assert "open to the network" not in err
+    assert (tmp_path / "data").is_dir()
+
+
+def test_a_port_open_to_the_network_is_warned_about(tmp_path: Path) -> None:
+    with running(
+        "ottla", "broker", "--set", "listeners=PLAINTEXT://0.0.0.0:0", "--set", "log.dirs=data", cwd=tmp_path
+    ) as process:
+        first_line(process)
+        _, err = stop(process)
+    assert "PLAINTEXT://0.0.0.0:0 is open to the network" in err
+
+
+def test_up_keeps_its_data_here_and_shows_the_way(tmp_path: Path) -> None:
+    with running("ottla", "up", "--set", "listeners=PLAINTEXT://127.0.0.1:0", cwd=tmp_path) as process:
+        line = first_line(process)
+        assert line.startswith("Ottla is up on 127.0.0.1:")
+        address = line.split()[4].rstrip(".")
+        out, err = stop(process)
+    assert f"export OTTLA_BOOTSTRAP={address}" in out
+    assert "ottla topics --create" in out
+    assert err == ""
+    assert (tmp_path / ".ottla").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["broker", "absent.properties"], "absent.properties: No such file"),
+        (["broker", "--set", "log.segment.byte=1"], "did you mean log.segment.bytes?"),
+        (["broker", "--set", "nonsense"], "key=value"),
+    ],
+)
+def test_a_broker_that_cannot_start_says_why(arguments: list[str], words: str, capsys: Captured) -> None:
+    assert main(arguments) == 1
+    assert words in capsys.readouterr().err
+
+
+def test_a_port_in_use_is_said_in_words(ottla_broker: RunningBroker, tmp_path: Path) -> None:
+    listener = f"listeners=PLAINTEXT://{ottla_broker.bootstrap}"
+    with running("ottla", "broker", "--set", listener, "--set", "log.dirs=data", cwd=tmp_path) as process:
+        _, err = process.communicate(timeout=START_SECONDS_MAX)
+    assert process.returncode == 1
+    assert b"is another broker running" in err
+    assert b"Traceback" not in err
+
+
+def test_a_daemon_is_refused_with_the_reason(capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["broker", "-daemon", "server.properties"])
+    assert stopped.value.code == 1
+    assert "systemd" in capsys.readouterr().err
+
+
+def test_settings_for_the_client_work_or_are_refused(
+    ottla_broker: RunningBroker, tmp_path: Path, capsys: Captured
+) -> None:
+    file = tmp_path / "client.properties"
+    arguments = ["topics", "--list", "--bootstrap-server", ottla_broker.bootstrap, "--command-config", str(file)]
+    file.write_text("client.id=me\nrequest.timeout.ms=5000\nsecurity.protocol=PLAINTEXT\n")
+    assert main(arguments) == 0
+    for text, words in {
+        "security.protocol=SASL_SSL": "PLAINTEXT only",
+        "sasl.mechanism=PLAIN": "no setting sasl.mechanism",
+        "request.timeout.ms=soon": "number of milliseconds",
+    }.items():
+        file.write_text(text)
+        assert main(arguments) == 1
+        assert words in capsys.readouterr().err
