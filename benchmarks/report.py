@@ -16,7 +16,6 @@ from rich.console import Console
 from rich.table import Table
 
 TITLES = {"ottla": "Ottla", "kafka": "Apache Kafka 4.3"}
-EFFORT = ("broker_cpu_us_per_request", "broker_cpu_s_per_gb")
 
 
 class Line(NamedTuple):
@@ -63,17 +62,24 @@ class Results:
                     metric=metric,
                     medians={kind: statistics.median(each) for kind, each in values.items()},
                     spread={kind: (min(each), max(each)) for kind, each in values.items()},
-                    effort={kind: _effort(runs) for kind, runs in self.runs[name].items()},
+                    effort={kind: _effort(metric.unit, runs) for kind, runs in self.runs[name].items()},
                 )
 
 
-def _effort(runs: list[dict[str, float]]) -> str:
+def _effort(unit: str, runs: list[dict[str, float]]) -> str:
     """What the broker's CPU spent, which stays true when client and broker share the cores."""
-    for key in EFFORT:
-        if key in runs[0]:
-            value = statistics.median(run[key] for run in runs)
-            return f"{value:.1f} µs/request" if key.endswith("request") else f"{value:.2f} s/GB"
-    return ""
+    if "broker_cpu_seconds" not in runs[0]:
+        return ""
+    spent = [run["broker_cpu_seconds"] for run in runs]
+    if unit == "requests/s":
+        return f"{statistics.median(map(_per, spent, (run['requests'] for run in runs))) * 1e6:.1f} µs/request"
+    if unit == "ms":
+        return f"{statistics.median(map(_per, spent, (run['records'] for run in runs))) * 1e6:.1f} µs/record"
+    return f"{statistics.median(map(_per, spent, (run['bytes'] for run in runs))) * 1e9:.2f} s/GB"
+
+
+def _per(seconds: float, count: float) -> float:
+    return seconds / count
 
 
 def number(value: float) -> str:

@@ -65,7 +65,7 @@ def _fresh_topic(broker: Broker, partitions: int) -> str:
 
 
 class BrokerCpu:
-    """Measures the broker's CPU time around a block and brings it to seconds per gigabyte and µs per request."""
+    """Measures the broker's CPU time around a block."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -78,13 +78,7 @@ class BrokerCpu:
         self.seconds = cpu_seconds(self._broker) - self._before
 
     def added_to(self, figures: Mapping[str, float]) -> dict[str, float]:
-        extended = {**figures, "broker_cpu_seconds": self.seconds}
-        if figures.get("bytes"):
-            extended["broker_cpu_s_per_gb"] = self.seconds / figures["bytes"] * 1e9
-            extended["client_cpu_s_per_gb"] = figures["client_cpu_seconds"] / figures["bytes"] * 1e9
-        if figures.get("requests"):
-            extended["broker_cpu_us_per_request"] = self.seconds / figures["requests"] * 1e6
-        return extended
+        return {**figures, "broker_cpu_seconds": self.seconds}
 
 
 def _settle(broker: Broker, topic: str) -> None:
