@@ -16,6 +16,14 @@ BOOTSTRAP_VARIABLE = "OTTLA_BOOTSTRAP"
 PROBE_TIMEOUT_S = 1.0
 
 
+class _ShowVersion(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib.metadata import version  # slow to import, and seldom wanted
+
+        print(f"ottla {version('ottla')}")
+        parser.exit(0)
+
+
 class ToolParser(argparse.ArgumentParser):
     """argparse with the manners of Kafka's tools: no abbreviations, exit code 1, help when called with nothing."""
 
@@ -24,11 +32,12 @@ class ToolParser(argparse.ArgumentParser):
             prog=prog,
             usage="%(prog)s [options]",
             description=description,
-            epilog=f"examples:\n{examples.rstrip()}" if examples else None,
+            epilog="examples:\n" + examples.strip("\n") if examples else None,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
         self._help_without_arguments = help_without_arguments
+        self.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version and stop")
 
     def parse(self, argv: Sequence[str] | None) -> argparse.Namespace:
         arguments = sys.argv[1:] if argv is None else list(argv)

@@ -162,7 +162,12 @@ class Cluster:
         if broker is None:
             known = ", ".join(str(known) for known in sorted(self.brokers)) or "none"
             raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no broker {node} now; the brokers are: {known}")
-        return await self._open(broker.address)
+        try:
+            return await self._open(broker.address)
+        except Unreachable as error:
+            # It was there when the metadata came. It may have moved: whoever tries again will ask where to.
+            self.brokers.pop(node, None)
+            raise ConnectionLost(str(error)) from error
 
     async def controller(self) -> int:
         """The broker that decides about topics and settings."""
@@ -181,7 +186,9 @@ class Cluster:
         response = await self.call(request, FindCoordinatorResponse, min_version=1)
         found = response.coordinators[0] if response.coordinators else _lone_coordinator(response)
         raise_for(found.error_code, found.error_message)
-        self.brokers.setdefault(found.node_id, Broker(found.node_id, Address(found.host, found.port), None))
+        known_as = self.brokers.get(found.node_id)
+        rack = known_as.rack if known_as else None
+        self.brokers[found.node_id] = Broker(found.node_id, Address(found.host, found.port), rack)
         self._coordinators[key, key_type] = found.node_id
         return found.node_id
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from ottla.protocol.apis import API, REQUEST_FLEXIBLE_FROM, response_header_is_flexible
@@ -21,7 +21,7 @@ class ScriptedBroker:
         self.seen: list[tuple[RequestHeader, TopLevel]] = []
         self.in_reverse = False
         """Answer each pair of requests in the wrong order."""
-        self._answer = answer
+        self.answer = answer
         self._served = served or {key: (spec.min_version, spec.max_version) for key, spec in API.items()}
         self._held: list[bytes] = []
         self._saw = asyncio.Event()
@@ -58,7 +58,7 @@ class ScriptedBroker:
         else:
             self.seen.append((header, request))
             self._saw.set()
-            answer = self._answer(header, request)
+            answer = self.answer(header, request)
         if answer is None:
             return
         body = encode(answer, version)
@@ -93,9 +93,3 @@ async def scripted_broker(
         server.close()
         broker.hang_up()
         await server.wait_closed()
-
-
-def in_turn(answers: Sequence[TopLevel]) -> Answer:
-    """Answers from a list, the last of them over and over."""
-    left = list(answers)
-    return lambda _header, _request: left.pop(0) if len(left) > 1 else left[0]

@@ -15,6 +15,7 @@ from ottla.model.names import TopicPartition
 from ottla.protocol.frames import RequestHeader
 from ottla.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from ottla.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from ottla.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
@@ -135,6 +136,24 @@ def test_trying_again_ends_when_the_time_is_over() -> None:
         return len(script.deletions)
 
     assert 2 <= asyncio.run(scenario()) <= 5
+
+
+def test_a_broker_that_came_back_elsewhere_is_found_again() -> None:
+    async def scenario() -> list[str]:
+        async with scripted_broker(lambda *_: None) as one:
+            ports = iter([1, 1])  # where nobody listens
+
+            def answer(_header: RequestHeader, request: TopLevel) -> TopLevel:
+                if isinstance(request, MetadataRequest):
+                    port = next(ports, one.port)
+                    return MetadataResponse(brokers=[MetadataResponseBroker(node_id=1, host="127.0.0.1", port=port)])
+                return ListGroupsResponse(groups=[ListedGroup(group_id="found")])
+
+            one.answer = answer
+            async with Cluster(f"127.0.0.1:{one.port}") as cluster:
+                return [group.group_id for group in await groups.list_groups(cluster)]
+
+    assert asyncio.run(scenario()) == ["found"]
 
 
 def test_each_partition_is_asked_of_its_leader_and_only_the_unsettled_again() -> None:

@@ -2,11 +2,12 @@
 
 import asyncio
 import socket
+from importlib.metadata import version
 
 import pytest
-from tests.unit.client.conftest import in_turn, scripted_broker
+from tests.unit.client.conftest import scripted_broker
 
-from ottla.client.connection import Connection
+from ottla.client.connection import CLIENT_SOFTWARE_VERSION, Connection
 from ottla.client.errors import ConnectionLost, RequestTimeout, Unreachable, UnsupportedByBroker
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.frames import RequestHeader
@@ -162,13 +163,5 @@ def test_something_that_is_no_broker_is_recognised() -> None:
     asyncio.run(scenario())
 
 
-def test_the_scripted_list_repeats_its_last_answer() -> None:
-    async def scenario() -> list[int]:
-        codes: list[int] = []
-        async with scripted_broker(in_turn([ListGroupsResponse(error_code=15), ListGroupsResponse()])) as broker:
-            connection = await Connection.open("127.0.0.1", broker.port)
-            codes.extend([(await connection.call(ListGroupsRequest(), ListGroupsResponse)).error_code for _ in "abc"])
-            await connection.close()
-        return codes
-
-    assert asyncio.run(scenario()) == [15, 0, 0]
+def test_brokers_are_told_which_client_this_is() -> None:
+    assert version("ottla") == CLIENT_SOFTWARE_VERSION
