@@ -275,9 +275,7 @@ class GroupCoordinator:
             raise ApiError(_APPEND_ERRORS.get(error.code, error.code), error.message) from error
         if committed is not None:
             shard.last_commit = self._follow(shard, committed)
-        if shard.is_snapshot_due():
-            shard.snapshot_running = True
-            self._spawn(self._snapshot(shard))
+        self._start_snapshot_if_due(shard)
 
     def _follow(self, shard: Shard, committed: Awaitable[None]) -> asyncio.Future[None]:
         """A future for a commit that is under way. If the log loses what we replayed, its groups are read again."""
@@ -399,6 +397,7 @@ class GroupCoordinator:
         shard.install(loaded)
         assert shard.machine is not None
         self._perform(shard, shard.machine.on_loaded(self._now(), self._live_rules()))
+        self._start_snapshot_if_due(shard)
 
     @staticmethod
     def _is_to_load(shard: Shard) -> bool:
@@ -438,6 +437,11 @@ class GroupCoordinator:
             del self._shards[shard.partition]
             self._unload(shard)
             self.refresh()
+
+    def _start_snapshot_if_due(self, shard: Shard) -> None:
+        if shard.is_snapshot_due():
+            shard.snapshot_running = True
+            self._spawn(self._snapshot(shard))
 
     async def _snapshot(self, shard: Shard) -> None:
         codec = Codec(self._settings().offsets_topic_compression_codec)
