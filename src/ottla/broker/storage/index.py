@@ -6,8 +6,10 @@ Both are sparse, so a file that holds fewer entries than memory is still right: 
 flushed, not at every append, and whatever a crash loses is rebuilt from the log.
 """
 
+import contextlib
 import operator
 import sys
+import threading
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
@@ -135,31 +137,35 @@ def _rising(values: "array[int]", ordered: Callable[[int, int], bool] = operator
 
 
 class IndexCache:
-    """Bounds the memory that indexes of inactive segments take: the least recently used are let go.
-
-    Used from the event loop's thread only.
-    """
+    """Bounds the memory that indexes of inactive segments take: the least recently used are let go. Any thread."""
 
     def __init__(self, limit_bytes: int = 64 * 1024 * 1024) -> None:
         self._limit_bytes = limit_bytes
+        self._lock = threading.Lock()
         self._held: OrderedDict[Hashable, tuple[int, Callable[[], None]]] = OrderedDict()
         self.total_bytes = 0
 
     def hold(self, owner: Hashable, size_bytes: int, release: Callable[[], None]) -> None:
         """Remember that `owner` has loaded its indexes; `release` makes it forget them."""
-        self.forget(owner)
-        self._held[owner] = (size_bytes, release)
-        self.total_bytes += size_bytes
-        while self.total_bytes > self._limit_bytes and len(self._held) > 1:
-            _, (freed, let_go) = self._held.popitem(last=False)
-            self.total_bytes -= freed
-            let_go()
+        with self._lock:
+            self._forget(owner)
+            self._held[owner] = (size_bytes, release)
+            self.total_bytes += size_bytes
+            while self.total_bytes > self._limit_bytes and len(self._held) > 1:
+                _, (freed, let_go) = self._held.popitem(last=False)
+                self.total_bytes -= freed
+                let_go()
 
     def touch(self, owner: Hashable) -> None:
         if owner in self._held:
-            self._held.move_to_end(owner)
+            with self._lock, contextlib.suppress(KeyError):
+                self._held.move_to_end(owner)
 
     def forget(self, owner: Hashable) -> None:
+        with self._lock:
+            self._forget(owner)
+
+    def _forget(self, owner: Hashable) -> None:
         held = self._held.pop(owner, None)
         if held is not None:
             self.total_bytes -= held[0]

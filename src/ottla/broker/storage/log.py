@@ -200,7 +200,7 @@ class Log:
             if leader_epoch != self.leader_epochs.latest:
                 self._assign_epoch(leader_epoch, base_offset)
             active.append(records, last_offset, header.max_timestamp)
-        except OSError as error:
+        except (OSError, CorruptBatch) as error:
             raise self._storage_error(error, "cannot append to") from error
         self.end_offset = last_offset + 1
         if header.producer_id >= 0:
@@ -238,7 +238,7 @@ class Log:
             self.segments.active.append_many(
                 memoryview(records)[:length], [(h.size, h.last_offset, h.max_timestamp) for _, h in batches]
             )
-        except OSError as error:
+        except (OSError, CorruptBatch) as error:
             raise self._storage_error(error, "cannot append to") from error
         self.end_offset = expected
         for position, header in batches:
@@ -328,21 +328,27 @@ class Log:
                 active.remember(limit, end)
             return LogSlice(segment.file if length > 0 else None, position, length, segment.base_offset)
         except (OSError, CorruptBatch) as error:
-            raise self._read_error(error) from error
+            if offset < self.start_offset:  # retention took the segment away while it was read
+                raise self._out_of_range(offset) from None
+            raise self._storage_error(error, "cannot read") from error
 
     def offset_for_timestamp(self, timestamp: int) -> Found | None:
         """(timestamp, offset, leader epoch) of the first record that is at least this recent."""
-        try:
-            return first_at_or_after(self.segments.all, timestamp, self.start_offset)
-        except (OSError, CorruptBatch) as error:
-            raise self._read_error(error) from error
+        return self._search(lambda segments: first_at_or_after(segments, timestamp, self.start_offset))
 
     def max_timestamp_offset(self) -> Found | None:
         """(timestamp, offset, leader epoch) of the first record with the largest timestamp."""
-        try:
-            return newest(self.segments.all, self.start_offset)
-        except (OSError, CorruptBatch) as error:
-            raise self._read_error(error) from error
+        return self._search(lambda segments: newest(segments, self.start_offset))
+
+    def _search(self, search: Callable[[list[Segment]], Found | None]) -> Found | None:
+        while True:
+            segments = self.segments.all
+            try:
+                return search(segments)
+            except (OSError, CorruptBatch) as error:
+                # Retention may have taken a segment away meanwhile; then the rest is searched again.
+                if self.segments.all is segments:
+                    raise self._storage_error(error, "cannot read") from error
 
     def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
         """As OffsetForLeaderEpoch asks: the largest known epoch not above this one and where it ended, or (-1, -1)."""
@@ -363,7 +369,8 @@ class Log:
                         return
             except OSError as error:
                 # What the kernel could not write it may have dropped: nothing after this can be trusted.
-                self._environment.on_failure(error)
+                if self.failure is None:
+                    self._environment.on_failure(error)
                 raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot flush {self.tp}: {error}") from error
 
     # -- removing
@@ -377,7 +384,7 @@ class Log:
             try:
                 self._truncate(offset)
             except (OSError, CorruptBatch) as error:
-                raise self._read_error(error) from error
+                raise self._storage_error(error, "cannot read") from error
 
     def _truncate(self, offset: int) -> None:
         segments = self.segments.all
@@ -422,7 +429,7 @@ class Log:
             return False
         try:
             self._roll(now_ms)
-        except OSError as error:
+        except (OSError, CorruptBatch) as error:
             raise self._storage_error(error, "cannot roll") from error
         return True
 
@@ -449,20 +456,18 @@ class Log:
                 end_offset=end_offset, high_watermark=mark,
             )  # fmt: skip
         except (OSError, CorruptBatch) as error:
-            raise self._read_error(error) from error
+            raise self._storage_error(error, "cannot read") from error
 
     def _confirmed(self, count: int) -> bool:
         try:
             doubtful = [segment for segment in self.segments.all[:count] if not segment.confirm_retention_timestamp()]
         except (OSError, CorruptBatch) as error:
-            raise self._read_error(error) from error
+            raise self._storage_error(error, "cannot read") from error
         return not doubtful
 
     def _discard(self, segments: list[Segment]) -> None:
         for segment in segments:
-            paths = segment.mark_deleted()
-            segment.close()
-            self._environment.discard(paths, self.config.file_delete_delay_ms)
+            self._environment.discard(segment.retire(), self.config.file_delete_delay_ms)
 
     # -- the end
 
@@ -498,15 +503,11 @@ class Log:
         if self.failure is not None:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, self.failure)
 
-    def _storage_error(self, error: OSError, doing: str) -> ApiError:
-        if error.errno not in PASSING_ERRORS:
+    def _storage_error(self, error: OSError | CorruptBatch, doing: str) -> ApiError:
+        # A log that was just deleted or taken offline fails for that reason, which is no news about the directory.
+        if isinstance(error, OSError) and error.errno not in PASSING_ERRORS and self.failure is None:
             self._environment.on_failure(error)
         return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{doing} {self.tp}: {error}")
-
-    def _read_error(self, error: OSError | CorruptBatch) -> ApiError:
-        if isinstance(error, OSError):
-            return self._storage_error(error, "cannot read")
-        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.tp} is damaged: {error}")
 
     def _out_of_range(self, offset: int) -> ApiError:
         return ApiError(

@@ -17,7 +17,7 @@ from ottla.broker.storage.checkpoints import (
     read_text,
 )
 from ottla.broker.storage.disk import unlink_if_there
-from ottla.broker.storage.index import OFFSET_ENTRY_BYTES, RELATIVE_OFFSET_MAX, TIME_ENTRY_BYTES
+from ottla.broker.storage.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
 from ottla.broker.storage.leader_epochs import LeaderEpochs
 from ottla.broker.storage.log import Log, LogEnvironment
 from ottla.broker.storage.scan import iterate_headers, verify_batches
@@ -207,11 +207,7 @@ class _Opening:
         next_offset, valid_bytes = segment.base_offset, 0
         damage = None
         try:
-            for position, header, _ in verify_batches(segment.file.fd, 0, segment.size):
-                if header.base_offset < next_offset or header.last_offset_delta < 0:
-                    raise CorruptBatch(f"offset {header.base_offset} comes after {next_offset - 1}")
-                if header.last_offset - segment.base_offset > RELATIVE_OFFSET_MAX:
-                    raise CorruptBatch(f"offset {header.last_offset} is too far from the segment's first")
+            for position, header in verify_batches(segment.file.fd, 0, segment.size, segment.base_offset):
                 segment.note_rebuilt(position, header.size, header.last_offset, header.max_timestamp)
                 next_offset, valid_bytes = header.next_offset, position + header.size
                 if header.leader_epoch > epochs.latest:
@@ -239,7 +235,7 @@ class _Opening:
         epochs = LeaderEpochs()
         try:
             for segment in segments:
-                for _, header in iterate_headers(segment.file.fd, 0, segment.size):
+                for _, header in iterate_headers(segment.file.fd, 0, segment.size, segment.base_offset):
                     if header.leader_epoch > epochs.latest:
                         epochs.assign(header.leader_epoch, header.base_offset)
         except CorruptBatch as error:
@@ -253,5 +249,4 @@ class _Opening:
 
     def _discard(self, segments: list[Segment]) -> None:
         for segment in segments:
-            self._environment.discard(segment.mark_deleted(), 0)
-            segment.close()
+            self._environment.discard(segment.retire(), 0)

@@ -43,9 +43,10 @@ def expired_segments(
             break
         before_start = not is_active and following <= start_offset
         too_much = excess_bytes - segment.size >= 0
-        too_old = retention_ms >= 0 and now_ms - segment.retention_timestamp() > retention_ms
-        if not (before_start or too_much or too_old):
-            break
+        if not (before_start or too_much):
+            too_old = retention_ms >= 0 and now_ms - segment.retention_timestamp() > retention_ms
+            if not too_old:
+                break
         excess_bytes -= segment.size
         count += 1
     return count

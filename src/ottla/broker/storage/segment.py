@@ -1,7 +1,7 @@
 """One segment: a .log file of batches with its offset and time index.
 
 Invariants: bytes [0, size) are whole batches with rising offsets; whatever the file holds beyond `size` was never
-acknowledged. Only the event loop's thread appends, truncates and looks up; a flush in another thread only reads.
+acknowledged. Only the event loop's thread appends, truncates and looks up; other threads flush and retire.
 """
 
 import contextlib
@@ -13,6 +13,7 @@ from ottla.broker.storage.disk import Disk, rename_if_there, unlink_if_there
 from ottla.broker.storage.index import (
     NO_TIMESTAMP,
     OFFSET_ENTRY_BYTES,
+    RELATIVE_OFFSET_MAX,
     TIME_ENTRY_BYTES,
     IndexCache,
     SegmentIndexes,
@@ -33,6 +34,7 @@ SUFFIX_SNAPSHOT = ".snapshot"
 SUFFIX_DELETED = ".deleted"
 SEGMENT_SUFFIXES = (SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX, SUFFIX_TXN_INDEX)
 
+OFFSET_MAX = 2**63 - 1
 _PLACE = struct.Struct(">qi11xi")  # base offset, batch length, last offset delta: what a search needs of a header
 _OFFSET_ENTRY = struct.Struct(">II")
 _TIME_ENTRY = struct.Struct(">qI")
@@ -48,7 +50,8 @@ def segment_prefix(directory: str, base_offset: int) -> str:
 def base_offsets(names: Iterable[str], suffix: str) -> list[int]:
     """The offsets that name the files with this suffix, sorted; other files are passed over."""
     stems = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
-    return sorted(int(stem) for stem in stems if len(stem) == 20 and stem.isascii() and stem.isdecimal())
+    found = (int(stem) for stem in stems if len(stem) == 20 and stem.isascii() and stem.isdecimal())
+    return sorted(offset for offset in found if offset <= OFFSET_MAX)
 
 
 class SegmentFile:
@@ -132,7 +135,9 @@ class Segment:
         return self._first_timestamp
 
     def append(self, batch: Buffer, last_offset: int, max_timestamp: int) -> None:
-        """Write one batch at the end. On OSError the segment is as it was before."""
+        """Write one batch at the end. On OSError and CorruptBatch the segment is as it was before."""
+        if self._indexes is None:
+            self.load_for_append()
         position = self.size
         length = len(batch)
         file = self._file or self.file
@@ -147,6 +152,8 @@ class Segment:
 
     def append_many(self, data: Buffer, batches: list[tuple[int, int, int]]) -> None:
         """Write several batches in one go; `batches` gives (length, last offset, max timestamp) of each."""
+        if self._indexes is None:
+            self.load_for_append()
         position = self.size
         try:
             self._disk.write_whole(self.file.fd, data, position)
@@ -159,8 +166,7 @@ class Segment:
 
     def _note(self, position: int, length: int, last_offset: int, max_timestamp: int) -> None:
         indexes = self._indexes
-        if indexes is None:
-            indexes = self.load_for_append()
+        assert indexes is not None
         if position == 0:
             self._first_timestamp = max_timestamp
         if max_timestamp > self.largest_timestamp:
@@ -197,6 +203,7 @@ class Segment:
 
     def _search(self, offset: int) -> int | None:
         base_offset, size, descriptor = self.base_offset, self.size, self.file.fd
+        last_offset_max = base_offset + RELATIVE_OFFSET_MAX
         indexes = self.indexes
         number = indexes.floor(offset - base_offset)
         position = indexes.positions[number] if number >= 0 else 0
@@ -210,7 +217,12 @@ class Segment:
             while at <= last_start:
                 base, length, delta = _PLACE.unpack_from(window, at)
                 last_offset = base + delta
-                if length < _BATCH_LENGTH_MIN or base < base_offset or delta < 0 or expected not in (None, last_offset):
+                if (
+                    length < _BATCH_LENGTH_MIN
+                    or delta < 0
+                    or not base_offset <= base <= last_offset_max
+                    or expected not in (None, last_offset)
+                ):
                     raise CorruptBatch(f"{self.prefix}{SUFFIX_LOG} has no batch at position {position + at}")
                 if last_offset >= offset:
                     return position + at
@@ -254,11 +266,9 @@ class Segment:
         if position > self.size or (entry and position == self.size):
             raise CorruptBatch(f"{self.prefix}{SUFFIX_INDEX} points behind the end of its log")
         after = self.base_offset
-        for _, header in iterate_headers(self.file.fd, position, self.size):
+        for _, header in iterate_headers(self.file.fd, position, self.size, self.base_offset):
             if relative is not None and header.last_offset != self.base_offset + relative:
                 raise CorruptBatch(f"{self.prefix}{SUFFIX_INDEX} does not fit its log")
-            if header.base_offset < after or header.last_offset_delta < 0:
-                raise CorruptBatch(f"the offsets in {self.prefix}{SUFFIX_LOG} do not rise")
             relative, after = None, header.next_offset
         return after
 
@@ -300,7 +310,7 @@ class Segment:
         """Make both indexes from the batch headers and store them; raises CorruptBatch if the log is damaged."""
         self._known.clear()
         self.begin_rebuild()
-        for position, header in iterate_headers(self.file.fd, 0, self.size):
+        for position, header in iterate_headers(self.file.fd, 0, self.size, self.base_offset):
             self.note_rebuilt(position, header.size, header.last_offset, header.max_timestamp)
         self.finish_rebuild()
 
@@ -406,7 +416,7 @@ class Segment:
         self._largest_known, self._largest_from_file = True, False
 
     def _scan_largest_timestamp(self, timestamp: int, offset: int, position: int) -> tuple[int, int]:
-        for _, header in iterate_headers(self.file.fd, position, self.size):
+        for _, header in iterate_headers(self.file.fd, position, self.size, self.base_offset):
             if header.max_timestamp > timestamp:
                 timestamp, offset = header.max_timestamp, header.last_offset
         return timestamp, offset
@@ -440,7 +450,7 @@ class Segment:
         if position == 0:
             self._first_timestamp = None
         self._cut_index_files(indexes)
-        for _, header in iterate_headers(self.file.fd, start, position):
+        for _, header in iterate_headers(self.file.fd, start, position, self.base_offset):
             kept_end = header.next_offset
         self._restore_largest_timestamp(indexes)
         return kept_end
@@ -475,8 +485,12 @@ class Segment:
         self._indexes = None
         self._file = None
 
-    def mark_deleted(self) -> list[str]:
-        """Rename the files so that a restart knows they are going; returns the new paths, for unlinking later."""
+    def retire(self) -> list[str]:
+        """Leave the log: rename the files so that a restart knows they are going; returns the new paths.
+
+        The descriptor stays with whoever still reads this segment and closes with the last of them.
+        """
+        self._cache.forget(self)
         renamed = []
         for suffix in SEGMENT_SUFFIXES:
             target = self.prefix + suffix + SUFFIX_DELETED

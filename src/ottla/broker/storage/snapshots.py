@@ -1,5 +1,6 @@
 """Snapshot files of the producer state, and rebuilding the state from a snapshot and the log behind it."""
 
+import logging
 import struct
 from collections.abc import Sequence
 
@@ -10,6 +11,8 @@ from ottla.broker.storage.segment import SUFFIX_SNAPSHOT, Segment, segment_prefi
 from ottla.protocol.compression import Buffer
 from ottla.protocol.errors import CorruptBatch
 from ottla.protocol.records import NO_PRODUCER_ID, decode_batch
+
+logger = logging.getLogger(__name__)
 
 KEPT = 2
 _END_TXN_MARKER = struct.Struct(">hi")
@@ -68,14 +71,18 @@ def rebuild_producers(snapshots: SnapshotFiles, segments: Sequence[Segment], end
     for number, segment in enumerate(segments):
         if number + 1 < len(segments) and segments[number + 1].base_offset <= from_offset:
             continue
-        position = segment.find(from_offset) if from_offset > segment.base_offset else 0
-        if position is not None:
-            replay_producers(state, segment, position, from_offset)
+        try:
+            position = segment.find(from_offset) if from_offset > segment.base_offset else 0
+            if position is not None:
+                _replay(state, segment, position, from_offset)
+        except CorruptBatch as error:
+            # Only segments from before the recovery point can be damaged here; what lies behind them counts for more.
+            logger.warning("producers of %s are known in part only: %s", segment.prefix, error)
     return state
 
 
-def replay_producers(state: ProducerState, segment: Segment, position: int, from_offset: int) -> None:
-    for at, header in iterate_headers(segment.file.fd, position, segment.size):
+def _replay(state: ProducerState, segment: Segment, position: int, from_offset: int) -> None:
+    for at, header in iterate_headers(segment.file.fd, position, segment.size, segment.base_offset):
         if header.producer_id != NO_PRODUCER_ID and header.base_offset >= from_offset:
             epoch = control_epoch(segment.read_batch(at)) if header.is_control else -1
             state.update(header, header.base_offset, header.max_timestamp, epoch)

@@ -48,7 +48,10 @@ def batch(
 
 
 class FaultyDisk(Disk):
-    """The real disk until told otherwise. `room` is how many bytes it still takes before it is full."""
+    """Real files that can be made to fail; syncs are counted instead of done, which keeps the tests quick.
+
+    `room` is how many bytes the disk still takes before it is full.
+    """
 
     def __init__(self) -> None:
         self.room: int | None = None
@@ -56,6 +59,7 @@ class FaultyDisk(Disk):
         self.sync_error: int | None = None
         self.longest_write: int | None = None
         self.syncs: list[int] = []
+        self.synced_paths: list[str] = []
 
     def pwrite(self, fd: int, data: Buffer, position: int, /) -> int:  # type: ignore[override]
         if self.write_error is not None:
@@ -74,7 +78,10 @@ class FaultyDisk(Disk):
         if self.sync_error is not None:
             raise OSError(self.sync_error, os.strerror(self.sync_error))
         self.syncs.append(fd)
-        os.fdatasync(fd)
+
+    def sync_path(self, path: str) -> None:
+        os.stat(path)
+        self.synced_paths.append(path)
 
 
 class LogKit:
