@@ -13,9 +13,13 @@ GROUP, TRANSACTION, SHARE = 0, 1, 2
 BATCHED_FROM = 4
 NO_NODE = -1
 
+# The codes are the final ones: on others librdkafka asks again until its time is up and never shows the reason.
 _NOT_SERVED = {
-    TRANSACTION: "transactions are not served by this version of Ottla",
-    SHARE: "share groups are not served by this version of Ottla",
+    TRANSACTION: (
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        "transactions are not served by this version of Ottla",
+    ),
+    SHARE: (ErrorCode.INVALID_REQUEST, "share groups are not served by this version of Ottla"),
 }
 
 
@@ -35,8 +39,8 @@ async def handle(broker: Broker, call: Call, request: FindCoordinatorRequest) ->
 
 async def _find(broker: Broker, call: Call, key_type: int, key: str) -> Coordinator:
     if key_type != GROUP:
-        reason = _NOT_SERVED.get(key_type, f"there is no coordinator of type {key_type}")
-        return _none(key, ErrorCode.INVALID_REQUEST, reason)
+        unknown = ErrorCode.INVALID_REQUEST, f"there is no coordinator of type {key_type}"
+        return _none(key, *_NOT_SERVED.get(key_type, unknown))
     try:
         topic = await broker.controller.ensure_offsets_topic()
     except ApiError as error:
