@@ -62,16 +62,13 @@ class LogManager:
 
     def open(self) -> None:
         """Load every partition of every directory, mending after a crash. Blocks; call before serving."""
-        claimed: list[LogDir] = []
         try:
             for directory in self.dirs:
                 directory.claim(self._cluster_id, self._settings.node_id)
-                claimed.append(directory)
             for directory in self.dirs:
                 self._open_dir(directory)
         except BaseException:
-            for directory in claimed:
-                directory.unlock()
+            self.abandon()
             raise
 
     def _open_dir(self, directory: LogDir) -> None:
@@ -125,6 +122,7 @@ class LogManager:
                 self._close_dir(directory)
             finally:
                 directory.unlock()
+                directory.logs.clear()
         self._logs.clear()
         self._homes.clear()
 
