@@ -16,6 +16,7 @@ Converter = Callable[[str, str], Converted]
 
 REFRESH_MS_MAX = 3_600_000
 METADATA_AGE_MS_MAX = 86_400_000
+SMALLEST_MESSAGE_MAX, DEFAULT_MESSAGE_MAX = 1000, 1_000_000  # of librdkafka's message.max.bytes
 REFRESHES_PER_AGE = 3  # librdkafka forgets a topic after missing this many refreshes
 
 
@@ -118,6 +119,12 @@ def _assignment_strategy(name: str, value: str) -> Converted:
     return {"partition.assignment.strategy": ",".join(chosen)} if chosen else {}
 
 
+def _fetch_max_bytes(name: str, value: str) -> Converted:
+    size = max(SMALLEST_MESSAGE_MAX, integer(name, value))
+    # librdkafka wants an answer to have room for its largest message; Java returns one larger record all the same.
+    return {"fetch.max.bytes": size, "message.max.bytes": min(size, DEFAULT_MESSAGE_MAX)}
+
+
 _OFFSET_RESETS = {"earliest": "earliest", "latest": "latest", "none": "error"}
 
 
@@ -196,14 +203,15 @@ PRODUCER_REFUSED = dict.fromkeys(
 
 CONSUMER_SAME = frozenset(
     {
-        "allow.auto.create.topics", "auto.commit.interval.ms", "check.crcs", "enable.auto.commit", "fetch.max.bytes",
-        "fetch.min.bytes", "group.id", "group.instance.id", "group.remote.assignor", "heartbeat.interval.ms",
+        "allow.auto.create.topics", "auto.commit.interval.ms", "check.crcs", "enable.auto.commit", "fetch.min.bytes",
+        "group.id", "group.instance.id", "group.remote.assignor", "heartbeat.interval.ms",
         "isolation.level", "max.partition.fetch.bytes", "max.poll.interval.ms", "session.timeout.ms",
     }
 )  # fmt: skip
 
 CONSUMER_CONVERTED: dict[str, Converter] = {
     "auto.offset.reset": _auto_offset_reset,
+    "fetch.max.bytes": _fetch_max_bytes,
     "fetch.max.wait.ms": renamed("fetch.wait.max.ms"),
     "group.protocol": lower_case("group.protocol"),
     "partition.assignment.strategy": _assignment_strategy,
