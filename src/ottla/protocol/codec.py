@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from ottla.protocol import varint
 from ottla.protocol.errors import MalformedMessage
-from ottla.protocol.schema import Field, Message, Records, TopLevel
+from ottla.protocol.schema import Field, Message, TopLevel
 
 __all__ = ["MalformedMessage", "decode", "decode_from", "encode", "encode_into"]
 
@@ -86,14 +86,6 @@ def _skip_tags(buffer: Buffer, position: int, end: int) -> int:
     return position
 
 
-def _write_size(out: bytearray, size: int) -> None:
-    out += varint.unsigned(size)
-
-
-def _records_view(buffer: Buffer, start: int, stop: int) -> Records:
-    return memoryview(buffer)[start:stop]
-
-
 class _Source:
     """Lines of a function being written, with the values it refers to."""
 
@@ -101,7 +93,7 @@ class _Source:
         self.lines: list[str] = []
         self.scope: dict[str, Any] = {
             "need": _need, "count_of": _count, "not_null": _not_null, "skip_tags": _skip_tags, "uuid_of": uuid.UUID,
-            "read_varint": varint.read_unsigned, "varint": varint.unsigned, "records_view": _records_view,
+            "read_varint": varint.read_unsigned, "varint": varint.unsigned, "view": memoryview,
         }  # fmt: skip
 
     def add(self, depth: int, line: str) -> None:
@@ -158,8 +150,7 @@ def _read_field(source: _Source, depth: int, field: Field, version: int, flexibl
         _read_value(source, depth, field, target, field.nullable_in(version), version, flexible)
         return
     if flexible:
-        source.add(depth, "n, p = read_varint(b, p)")
-        source.add(depth, "n -= 1")
+        _read_compact_length(source, depth)
     else:
         source.add(depth, f"n, = {source.name_for('unpack', struct.Struct('>i').unpack_from)}(b, p)")
         source.add(depth, "p += 4")
@@ -215,11 +206,20 @@ def _read_nested(
     source.add(depth + 1, call)
 
 
+def _read_compact_length(source: _Source, depth: int) -> None:
+    """A length plus one as a varint. Nearly all fit in one byte, so that case is spelled out."""
+    source.add(depth, "n = b[p] - 1")
+    source.add(depth, "if n < 0x7F:")
+    source.add(depth + 1, "p += 1")
+    source.add(depth, "else:")
+    source.add(depth + 1, "n, p = read_varint(b, p)")
+    source.add(depth + 1, "n -= 1")
+
+
 def _read_sized(source: _Source, depth: int, field: Field, target: str, nullable: bool, flexible: bool) -> None:
     kind = field.kind
     if flexible:
-        source.add(depth, "n, p = read_varint(b, p)")
-        source.add(depth, "n -= 1")
+        _read_compact_length(source, depth)
     else:
         layout = struct.Struct(">h" if kind == "string" else ">i")
         source.add(depth, f"n, = {source.name_for('unpack', layout.unpack_from)}(b, p)")
@@ -227,11 +227,13 @@ def _read_sized(source: _Source, depth: int, field: Field, target: str, nullable
     source.add(depth, "if n < 0:")
     source.add(depth + 1, f"{target} = None" if nullable or kind == "records" else f"not_null({field.name!r})")
     source.add(depth, "else:")
-    source.add(depth + 1, "stop = need(p, n, end)")
+    source.add(depth + 1, "stop = p + n")
+    source.add(depth + 1, "if stop > end:")
+    source.add(depth + 2, "need(p, n, end)")
     value = {
         "string": "str(b[p:stop], 'utf-8')",
         "bytes": "bytes(b[p:stop])",
-        "records": "records_view(b, p, stop)",
+        "records": "view(b)[p:stop]",
     }[str(kind)]
     source.add(depth + 1, f"{target} = {value}")
     source.add(depth + 1, "p = stop")
