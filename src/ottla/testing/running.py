@@ -119,6 +119,12 @@ class RunningBroker:
         self._settings.update(settings or {})
         return self.start()
 
+    def close(self) -> None:
+        """Stop it if it runs, and let go of what this process holds of it."""
+        if self.running:
+            self.stop()
+        self._close_pipes()
+
     def _running(self) -> "subprocess.Popen[bytes]":
         if self._process is None or self._process.poll() is not None:
             raise OttlaError("this broker is not running")
@@ -195,8 +201,7 @@ def broker(
     try:
         yield running.start()
     finally:
-        if running.running:
-            running.stop()
+        running.close()
         if data_dir is None:
             shutil.rmtree(directory, ignore_errors=True)
 

@@ -1,0 +1,56 @@
+"""Requests that tests send over a plain socket, in versions that go by topic name."""
+
+from collections.abc import Sequence
+
+from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from ottla.protocol.records import NewRecord, encode_batch
+from ottla.testing.wire import WireConnection
+
+PRODUCE_VERSION = 9
+FETCH_VERSION = 12
+CREATE_TOPICS_VERSION = 5
+
+
+def produce_request(topic: str, partition: int, values: Sequence[bytes], *, acks: int = -1) -> ProduceRequest:
+    batch = encode_batch([NewRecord(None, value, 1_700_000_000_000) for value in values])
+    data = PartitionProduceData(index=partition, records=batch)
+    return ProduceRequest(
+        acks=acks, timeout_ms=10_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+    )
+
+
+def produce(
+    connection: WireConnection, topic: str, partition: int, values: Sequence[bytes]
+) -> PartitionProduceResponse:
+    """Produce one batch and return what the broker said about it."""
+    answer = connection.call(produce_request(topic, partition, values), PRODUCE_VERSION, ProduceResponse)
+    return answer.responses[0].partition_responses[0]
+
+
+def fetch_request(
+    topic: str, partition: int, offset: int, *, max_bytes: int = 1 << 20, min_bytes: int = 1, max_wait_ms: int = 0
+) -> FetchRequest:
+    wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
+    return FetchRequest(
+        replica_id=-1,
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        session_epoch=-1,
+        topics=[FetchTopic(topic=topic, partitions=[wanted])],
+    )
+
+
+def create_topic(connection: WireConnection, topic: str, partitions: int = 1) -> int:
+    """Create a topic and return the error code."""
+    wanted = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1)
+    request = CreateTopicsRequest(topics=[wanted], timeout_ms=10_000)
+    return connection.call(request, CREATE_TOPICS_VERSION, CreateTopicsResponse).topics[0].error_code
