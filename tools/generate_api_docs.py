@@ -27,7 +27,8 @@ def render() -> str:
         assert module.__doc__, f"{module.__name__} has no header"
         _, _, behaviour = module.__doc__.strip().partition("\n\n")
         words = " ".join(behaviour.split()).replace("|", "\\|")
-        rows.append(f"| {key:d} | {API[key].name} | {offered[key].min_version}-{offered[key].max_version} | {words} |\n")
+        versions = f"{offered[key].min_version}-{offered[key].max_version}"
+        rows.append(f"| {key:d} | {API[key].name} | {versions} | {words} |\n")
     return HEAD + "".join(rows)
 
 

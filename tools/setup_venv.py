@@ -10,7 +10,7 @@ VENV = ROOT / ".venv"
 
 
 def main() -> int:
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 (run by whatever python3 the user has)
         print(f"Ottla needs Python 3.11 or newer; this is {sys.version.split()[0]}. Try: make setup PYTHON=python3.11")
         return 1
     python = VENV / "bin/python"
