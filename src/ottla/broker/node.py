@@ -33,11 +33,13 @@ from ottla.cluster.image import CLUSTER_WIDE, BrokerImage, ClusterImage, Endpoin
 from ottla.config.broker import BrokerSettings
 from ottla.config.listeners import ListenerAddress, advertised_listeners, opened_listeners
 from ottla.config.live import LiveConfig
+from ottla.model.clock import Clock
 from ottla.model.names import TopicPartition
 
 log = logging.getLogger(__name__)
 
 STOP_GRACE_SECONDS = 10.0
+PROGRESS_INTERVAL_SECONDS = 1.0
 DELETED_FILES_INTERVAL_MS = 1_000
 FLUSH_INTERVAL_MS_MAX = 1_000
 PRODUCER_EXPIRY_INTERVAL_MS = 600_000
@@ -53,6 +55,19 @@ class SystemClock:
         return time.monotonic()
 
 
+class OpeningProgress:
+    """Says in the log how far the opening of many logs has come, once a second at most."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._said_at = clock.monotonic()
+
+    def __call__(self, directory: str, opened: int, total: int) -> None:
+        if opened < total and self._clock.monotonic() - self._said_at >= PROGRESS_INTERVAL_SECONDS:
+            self._said_at = self._clock.monotonic()
+            log.info("%s: %d of %d logs are open", directory, opened, total)
+
+
 class Node:
     """One broker. `start` returns when it accepts connections; `stop` when everything is on disk."""
 
@@ -61,7 +76,7 @@ class Node:
         self.config = LiveConfig(settings)
         self.node_id = settings.node_id
         self.store = EmbeddedStore.open(settings.data_dirs[0])
-        self.logs = LogManager(settings, self.config.topic, self.clock)
+        self.logs = LogManager(settings, self.config.topic, self.clock, progress=OpeningProgress(self.clock))
         self.partitions = Partitions(self.node_id, self.logs, self.config)
         self.controller = Controller(self.store, self.config, self.node_id)
         self.groups = GroupCoordinator(

@@ -1,7 +1,7 @@
 """Every error code of the wire protocol, and the one exception that carries one.
 
-    OttlaError            something a user can act on; the message says what to do
-      ApiError            ... that has a code on the wire
+OttlaError            something a user can act on; the message says what to do
+  ApiError            ... that has a code on the wire
 """
 
 from enum import IntEnum

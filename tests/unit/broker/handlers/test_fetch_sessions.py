@@ -18,7 +18,9 @@ def sessions(slots: int = 10) -> FetchSessions:
 
 
 def request(session_id: int, epoch: int, *partitions: int, forget: tuple[int, ...] = ()) -> FetchRequest:
-    topics = [FetchTopic(topic_id=ID, partitions=[FetchPartition(partition=p) for p in partitions])] if partitions else []
+    topics = (
+        [FetchTopic(topic_id=ID, partitions=[FetchPartition(partition=p) for p in partitions])] if partitions else []
+    )
     forgotten = [ForgottenTopic(topic_id=ID, partitions=list(forget))] if forget else []
     return FetchRequest(session_id=session_id, session_epoch=epoch, topics=topics, forgotten_topics_data=forgotten)
 
