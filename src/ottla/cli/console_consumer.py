@@ -30,6 +30,7 @@ from ottla.cli.kafka_clients import (
     open_consumer,
     stop_on_signals,
     subscribe,
+    whole_name_pattern,
 )
 from ottla.cli.options import ToolParser, add_connection_options, bootstrap_of, read_properties
 from ottla.cli.output import CommandError, complain, warn
@@ -128,6 +129,9 @@ def _check(args: argparse.Namespace) -> None:
             raise CommandError(f"there is no partition {args.partition}")
         if args.from_beginning and args.offset is not None:
             raise CommandError("options from-beginning and offset cannot be specified together")
+        _offset(args)
+    if args.include is not None:
+        whole_name_pattern(args.include)
     if args.max_messages is not None and args.max_messages < -1:
         raise CommandError("--max-messages is a number of records, or -1 for no limit")
 

@@ -108,6 +108,8 @@ def _consumer_properties(properties: dict[str, str]) -> dict[str, str]:
         "group.id": f"test-group-{time.time_ns() // 1_000_000}",
         "enable.auto.commit": "false",
         "auto.offset.reset": "latest",
+        # A look at a missing topic must not make it: it is made below, with one partition.
+        "allow.auto.create.topics": "false",
     }
 
 
@@ -126,7 +128,12 @@ def _partitions(consumer: Consumer, args: argparse.Namespace, properties: dict[s
         admin.create_topics([NewTopic(args.topic, 1, 1)])[args.topic].result(ARRIVAL_TIMEOUT_S)
     except KafkaException as exception:
         raise CommandError(f"creation of topic {args.topic} failed: {error_of(exception)}") from exception
-    return [0]
+    deadline = time.monotonic() + ARRIVAL_TIMEOUT_S
+    while not (found := partitions_of(consumer, args.topic, ARRIVAL_TIMEOUT_S)):
+        if time.monotonic() > deadline:
+            raise CommandError(f"the new topic {args.topic} does not appear")
+        consumer.poll(POLL_S)
+    return found
 
 
 def _start(consumer: Consumer, partitions: list[int], topic: str) -> None:
