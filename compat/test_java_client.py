@@ -1,0 +1,33 @@
+"""The Java client of Apache Kafka against a running broker, by programs of ours in compat/java."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from compat.peer.kafka import LIBS, java_command
+
+from ottla.testing.running import RunningBroker
+
+ASSIGNORS = ("RangeAssignor", "RoundRobinAssignor", "StickyAssignor", "CooperativeStickyAssignor")
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+SCENARIOS = [
+    ("admin",),
+    ("admin-groups",),
+    *(("codec", codec) for codec in CODECS),
+    ("times",),
+    ("large",),
+    *(("assignor", assignor) for assignor in ASSIGNORS),
+    ("static",),
+    ("commits",),
+]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids="-".join)
+def test_java_client(scenario: tuple[str, ...], java_classes: Path, ottla_broker: RunningBroker) -> None:
+    command = java_command("Check", ottla_broker.bootstrap, *scenario, flags=("-Xmx256m",))
+    command[command.index("-cp") + 1] = f"{java_classes}:{LIBS}/*"
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.strip().endswith("passed")
