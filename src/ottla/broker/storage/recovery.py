@@ -87,6 +87,7 @@ class _Opening:
         names = set(os.listdir(self._directory))
         self._remove_leftovers(names)
         segments = [self._segment(base) for base in base_offsets(names, SUFFIX_LOG)]
+        snapshots = base_offsets(names, SUFFIX_SNAPSHOT)
         epochs = self._read_epochs(segments)
         if known.clean:
             segments, end_offset = self._trust(segments, epochs, names)
@@ -94,15 +95,18 @@ class _Opening:
             segments, end_offset = self._recover(segments, epochs, known.recovery_point)
         start_offset = max(known.start_offset, segments[0].base_offset if segments else 0)
         if not segments or start_offset > end_offset:
-            # Every record that is left lies before the start: the log is empty and goes on from there.
+            # Every record that is left lies before the start: the log is empty and goes on from there. Its producers
+            # are forgotten, for a state from before the loss would refuse what they send next.
             self._discard(segments)
             segments, end_offset = [self.create_segment(start_offset)], start_offset
+            SnapshotFiles(self._directory, self._environment.disk, snapshots).remove_above(-1)
+            snapshots = []
         trimmed = epochs.truncate_end(end_offset)
         if epochs.truncate_start(start_offset) or trimmed:
             self._write_epochs(epochs)
         topic_id = parse_partition_metadata(read_text(os.path.join(self._directory, PARTITION_METADATA)))
         known = msgspec.structs.replace(known, start_offset=start_offset)
-        return self.finish(topic_id, segments, known, end_offset, epochs, base_offsets(names, SUFFIX_SNAPSHOT))
+        return self.finish(topic_id, segments, known, end_offset, epochs, snapshots)
 
     def finish(
         self,

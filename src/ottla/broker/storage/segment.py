@@ -70,7 +70,7 @@ class SegmentFile:
 class Segment:
     __slots__ = (
         "_cache", "_disk", "_file", "_first_timestamp", "_indexes", "_known", "_largest_from_file", "_largest_known",
-        "_pwrite", "_since_index_bytes",
+        "_pwrite", "_ready", "_since_index_bytes",
         "base_offset", "created_ms", "index_interval_bytes", "largest_timestamp", "largest_timestamp_offset", "prefix",
         "size",
     )  # fmt: skip
@@ -93,6 +93,7 @@ class Segment:
         self._cache = cache
         self._file: SegmentFile | None = None
         self._indexes: SegmentIndexes | None = None
+        self._ready = False  # for appending: the indexes are loaded and stay, the largest timestamp is known
         self._since_index_bytes = 0
         self._first_timestamp: int | None = None
         # Offsets whose position a reader will soon ask for again: where the last slices ended.
@@ -114,6 +115,7 @@ class Segment:
         for suffix in (SUFFIX_INDEX, SUFFIX_TIME_INDEX):
             os.close(disk.open(prefix + suffix, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
         segment._indexes = SegmentIndexes()
+        segment._ready = True
         return segment
 
     # -- the file
@@ -136,7 +138,7 @@ class Segment:
 
     def append(self, batch: Buffer, last_offset: int, max_timestamp: int) -> None:
         """Write one batch at the end. On OSError and CorruptBatch the segment is as it was before."""
-        if self._indexes is None:
+        if not self._ready:
             self.load_for_append()
         position = self.size
         length = len(batch)
@@ -152,7 +154,7 @@ class Segment:
 
     def append_many(self, data: Buffer, batches: list[tuple[int, int, int]]) -> None:
         """Write several batches in one go; `batches` gives (length, last offset, max timestamp) of each."""
-        if self._indexes is None:
+        if not self._ready:
             self.load_for_append()
         position = self.size
         try:
@@ -291,6 +293,7 @@ class Segment:
         indexes = self._indexes or self._load_indexes()
         self._cache.forget(self)
         self.find_largest_timestamp()
+        self._ready = True
         return indexes
 
     def _load_indexes(self) -> SegmentIndexes:
@@ -339,6 +342,7 @@ class Segment:
             and indexes.written_offsets == len(indexes.offsets)
             and indexes.written_times == len(indexes.timestamps)
         ):
+            self._ready = False
             self._indexes = None
 
     def seal_time_index(self) -> None:
@@ -482,6 +486,7 @@ class Segment:
     def close(self) -> None:
         """Let go of memory and descriptor; readers in flight keep theirs."""
         self._cache.forget(self)
+        self._ready = False
         self._indexes = None
         self._file = None
 
