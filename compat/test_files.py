@@ -65,7 +65,7 @@ def test_segments_and_records(stopped: RunningBroker) -> None:
     segments = _files(stopped, f"{TOPIC}-0/*.log")
     assert len(segments) > 1
 
-    printed = run_tool(DUMP, "--deep-iteration", "--print-data-log", "--files", ",".join(map(str, segments)))
+    printed = _dump("--deep-iteration", "--print-data-log", "--files", ",".join(map(str, segments)))
 
     assert len(re.findall(r"^\| offset: ", printed, re.MULTILINE)) == TOTAL
     batches = re.findall(r"^baseOffset: .* isvalid: (\w+)", printed, re.MULTILINE)
@@ -81,7 +81,7 @@ def test_indexes(stopped: RunningBroker, check: str) -> None:
     indexes = [*_files(stopped, f"{TOPIC}-0/*.index"), *_files(stopped, f"{TOPIC}-0/*.timeindex")]
     assert any(path.stat().st_size for path in indexes)
 
-    printed = run_tool(DUMP, check, "--files", ",".join(map(str, indexes)))
+    printed = _dump(check, "--files", ",".join(map(str, indexes)))
 
     _no_complaints(printed)
     if check == "--index-sanity-check":
@@ -98,14 +98,14 @@ def test_a_damaged_index_would_be_noticed(stopped: RunningBroker, tmp_path: Path
     index.write_bytes(damaged)
 
     with pytest.raises(AssertionError, match="Mismatches"):
-        _no_complaints(run_tool(DUMP, "--files", str(index)))
+        _no_complaints(_dump("--files", str(index)))
 
 
 def test_producer_snapshots(stopped: RunningBroker) -> None:
     snapshots = _files(stopped, f"{TOPIC}-0/*.snapshot")
     assert snapshots
 
-    printed = run_tool(DUMP, "--files", str(snapshots[-1]))
+    printed = _dump("--files", str(snapshots[-1]))
 
     assert len(re.findall(r"producerId: \d+ producerEpoch: 0", printed)) == len(CODECS)
     _no_complaints(printed)
@@ -114,7 +114,7 @@ def test_producer_snapshots(stopped: RunningBroker) -> None:
 def test_offsets_topic(stopped: RunningBroker) -> None:
     segments = [path for path in _files(stopped, "__consumer_offsets-*/*.log") if path.stat().st_size]
 
-    printed = run_tool(DUMP, "--offsets-decoder", "--print-data-log", "--files", ",".join(map(str, segments)))
+    printed = _dump("--offsets-decoder", "--print-data-log", "--files", ",".join(map(str, segments)))
 
     assert GROUP in printed
     assert re.search(r'"topic":"files".*"offset":123', printed)
@@ -122,9 +122,17 @@ def test_offsets_topic(stopped: RunningBroker) -> None:
     _no_complaints(printed)
 
 
+def _dump(*arguments: str) -> str:
+    """What the tool finds wrong it prints to standard error, and ends well all the same."""
+    return run_tool(DUMP, *arguments, with_stderr=True)
+
+
 def _no_complaints(printed: str) -> None:
-    for complaint in ("Mismatches", "mismatch", "Found timestamp", "out of order", "Non-consecutive", "Exception"):
+    for complaint in ("Mismatches", "mismatch", "Found timestamp", "out of order", "Exception"):
         assert complaint not in printed, printed[:3000]
+    # The tool takes the first offset of every segment but the oldest for a gap, in Kafka's own files too.
+    gaps = [gap for gap in re.findall(r"(-?\d+) is followed by (\d+)", printed) if gap[0] != "-1"]
+    assert gaps == []
 
 
 def test_kafka_takes_the_directory_over(stopped: RunningBroker, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PEER = ROOT / ".peer"
 LIBS = PEER / "libs"
+TOOL_S_MAX = 120
 POM = Path(__file__).with_name("pom.xml")
 
 # The flags that Kafka's own start script passes.
@@ -211,17 +212,17 @@ def running(directory: Path, *, settings: Mapping[str, str] | None = None) -> It
         node.stop()
 
 
-def run_tool(main_class: str, *arguments: str, stdin: str | None = None, wait_s: float = 120) -> str:
+def run_tool(main_class: str, *arguments: str, stdin: str | None = None, with_stderr: bool = False) -> str:
     """Run one of Kafka's command-line tools and give back what it printed; its failure is an error with its output."""
     done = subprocess.run(
         java_command(main_class, *arguments, flags=("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")),
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=wait_s,
+        timeout=TOOL_S_MAX,
         env={**os.environ, "LC_ALL": "C.UTF-8"},
         check=False,
     )
     if done.returncode != 0:
         raise PeerError(f"{main_class} {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return done.stdout
+    return done.stdout + done.stderr if with_stderr else done.stdout
