@@ -32,6 +32,8 @@ _INT64 = struct.Struct(">q")
 _COMMIT_HEAD = struct.Struct(">hqi")
 _TOPIC_ID_TAG = b"\x01\x00\x10"  # one tagged field: tag 0, sixteen bytes
 _NO_TAGS = b"\x00"
+_PLAIN_COMMIT = struct.Struct(">hqibqb")  # a commit of version 4 without text, to the number of its tagged fields
+_PLAIN_COMMIT_SIZES = frozenset({_PLAIN_COMMIT.size, _PLAIN_COMMIT.size + 2 + 16})
 STRING_BYTES_MAX = 0x7FFF
 
 Buffer = bytes | bytearray | memoryview
@@ -194,6 +196,15 @@ def decode_key(buffer: Buffer) -> Key:
 
 
 def decode_offset_commit_value(buffer: Buffer) -> OffsetCommitValue:
+    size = len(buffer)
+    if size in _PLAIN_COMMIT_SIZES:  # nearly every record: version 4 without text, loaded by the hundred thousand
+        version, offset, leader_epoch, text_size, commit_timestamp, tags = _PLAIN_COMMIT.unpack_from(buffer)
+        if version == 4 and text_size == 1:
+            if not tags and size == _PLAIN_COMMIT.size:
+                return OffsetCommitValue(offset, commit_timestamp, leader_epoch)
+            if tags == 1 and buffer[_PLAIN_COMMIT.size - 1 : _PLAIN_COMMIT.size + 2] == _TOPIC_ID_TAG:
+                topic_id = UUID(bytes=bytes(buffer[_PLAIN_COMMIT.size + 2 :]))
+                return OffsetCommitValue(offset, commit_timestamp, leader_epoch, "", -1, topic_id)
     reader = _Reader(buffer, "offset commit")
     version = reader.version()
     offset = reader.int64()

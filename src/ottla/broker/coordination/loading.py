@@ -34,6 +34,8 @@ class LoadedLog:
         self.open_transactions: dict[int, list[Parsed]] = {}
         """Offsets committed in transactions that have not ended, by producer."""
         self.size_bytes = 0
+        self._keys: dict[bytes, Key] = {}
+        """Keys repeat: a commit a second of one partition has the same one each time."""
 
     def replay(self, chunks: Iterable[bytes | memoryview]) -> None:
         for chunk in chunks:
@@ -54,7 +56,9 @@ class LoadedLog:
     def _parse(self, record: Record) -> Parsed | None:
         key_bytes = record.key or b""
         try:
-            key = decode_key(key_bytes)
+            key = self._keys.get(key_bytes)
+            if key is None:
+                key = self._keys[key_bytes] = decode_key(key_bytes)
             if record.value is None:
                 if isinstance(key, OtherKey):
                     self.foreign.pop(key_bytes, None)

@@ -128,6 +128,20 @@ def test_group_in_version_4_byte_by_byte() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("tags", "topic_id"),
+    [
+        ("00", NO_TOPIC_ID),
+        ("01 00 10 0102030405060708090a0b0c0d0e0f10", TOPIC_ID),
+        ("01 01 10 0102030405060708090a0b0c0d0e0f10", NO_TOPIC_ID),  # just as long, but something else
+        ("02 00 10 0102030405060708090a0b0c0d0e0f10 07 00", TOPIC_ID),
+    ],
+)
+def test_commits_without_text_are_read_with_any_tagged_fields(tags: str, topic_id: UUID) -> None:
+    stored = bytes.fromhex("0004 0000000000000009 00000004 01 0000000000000002" + tags)
+    assert records.decode_offset_commit_value(stored) == OffsetCommitValue(9, 2, 4, "", -1, topic_id)
+
+
 @pytest.mark.parametrize("version", range(5))
 def test_every_version_of_a_group_is_read(version: int) -> None:
     decoded = records.decode_group_metadata_value(records.encode_group_metadata_value(GROUP, version))
