@@ -35,9 +35,13 @@ final class RecordsCheck {
     }
 
     static String newTopic(String bootstrap, int partitions) throws Exception {
+        return newTopic(bootstrap, partitions, Map.of());
+    }
+
+    private static String newTopic(String bootstrap, int partitions, Map<String, String> settings) throws Exception {
         String topic = Check.unique("java");
         try (Admin admin = Admin.create(Check.settings(bootstrap))) {
-            admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1))).all().get();
+            admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1).configs(settings))).all().get();
         }
         return topic;
     }
@@ -60,9 +64,9 @@ final class RecordsCheck {
         return records;
     }
 
-    /** An idempotent producer, which is the default, with the codec that is named. */
+    /** An idempotent producer, which is the default, with the first codec named, into a topic that asks for the second. */
     static void codec(String bootstrap, String[] arguments) throws Exception {
-        String topic = newTopic(bootstrap, 1);
+        String topic = newTopic(bootstrap, 1, Map.of("compression.type", arguments[1]));
         int count = 2000;
         List<Future<RecordMetadata>> sent = new ArrayList<>();
         try (KafkaProducer<byte[], byte[]> producer = producer(bootstrap, "compression.type", arguments[0], "linger.ms", "5")) {

@@ -72,7 +72,8 @@ def fetch() -> Path:
 def java_command(main_class: str, *arguments: str, flags: Sequence[str] = ()) -> list[str]:
     """The command line that runs one of Kafka's classes."""
     logging = _logging_file("WARN")
-    return ["java", *flags, f"-Dlog4j2.configurationFile={logging}", "-cp", f"{fetch()}/*", main_class, *arguments]
+    java = require("java", why="to run Apache Kafka and its tools (Debian: apt install openjdk-17-jdk-headless)")
+    return [java, *flags, f"-Dlog4j2.configurationFile={logging}", "-cp", f"{fetch()}/*", main_class, *arguments]
 
 
 def free_port() -> int:
