@@ -28,8 +28,10 @@ log = logging.getLogger(__name__)
 
 _SIZE = struct.Struct(">i")
 _SCRATCH = memoryview(bytearray(256 * 1024))  # shared by all connections: reading never spans two loop steps
+FRAME_START_BYTES = 64 * 1024  # of a large request's buffer, which then grows by doubling
 PENDING_RESPONSES_MAX = 128
 FRAMES_PER_TURN_MAX = 64  # then other connections get their turn
+READS_PER_TURN_MAX = 4  # likewise; two empty any socket's buffer
 
 
 class _Slot:
@@ -96,6 +98,7 @@ class Connection:
         self._leftover = b""  # received, not yet a whole frame; short, because large frames get their own buffer
         self._frame: bytearray | None = None
         self._frame_filled = 0
+        self._frame_size = 0
         self._reading = False
         self._writing = False
         self._stopping = False
@@ -111,6 +114,10 @@ class Connection:
         """Whether a request is being worked on. A peer that does not read what it was sent is not busy but gone."""
         return bool(self._slots) and not self._writing
 
+    @property
+    def holds_half_a_request(self) -> bool:
+        return self._frame is not None
+
     # Reading
 
     def _on_readable(self) -> None:
@@ -119,10 +126,15 @@ class Connection:
             self._pause_reading()
             return
         try:
-            if self._frame is not None:
-                self._receive_into_frame(self._frame)
-            else:
-                self._receive()
+            for _ in range(READS_PER_TURN_MAX):
+                if self._frame is not None:
+                    self._receive_into_frame(self._frame)
+                else:
+                    self._receive()
+                # uvloop tells of a reset once, together with the bytes before it, and then never calls again. A later
+                # write would meet the reset; where none is to come, only reading on until there is nothing does.
+                if self.is_closed() or self._slots or not self._outbox.empty or self._blocked():
+                    return
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -179,11 +191,13 @@ class Connection:
         return size
 
     def _start_frame(self, size: int, first_part: memoryview) -> None:
-        # The kernel hands out zeroed pages as they are touched, so a lie about the size costs no memory.
-        self._frame = bytearray(size)
-        self._frame[: len(first_part)] = first_part
-        self._frame_filled = len(first_part)
-        self._memory.take(len(first_part))
+        # A buffer's memory is touched when it is made, so it grows with what has come, not with what was announced.
+        received = len(first_part)
+        self._frame = bytearray(min(size, max(FRAME_START_BYTES, 4 * received)))
+        self._frame[:received] = first_part
+        self._frame_filled = received
+        self._frame_size = size
+        self._memory.take(received)
 
     def _receive_into_frame(self, frame: bytearray) -> None:
         received = self._socket.recv_into(memoryview(frame)[self._frame_filled :])
@@ -193,11 +207,13 @@ class Connection:
         self.last_active = self._loop.time()
         self._frame_filled += received
         self._memory.take(received)
-        if self._frame_filled == len(frame):
+        if self._frame_filled == self._frame_size:
             self._frame = None
             self._memory.give_back(len(frame))
             self._handle(frame)
             self._flush_soon()
+        elif self._frame_filled == len(frame):
+            frame.extend(bytes(min(len(frame), self._frame_size - len(frame))))
 
     def _continue(self) -> None:
         """Go on with frames that were received but had to wait."""

@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 from ottla.config.broker import BrokerSettings, per_ip_overrides
 
+NO_CONNECTIONS_PAUSE_SECONDS = 1.0  # the rate is zero, and may be raised while the broker runs
+
 
 class ConnectionLimits:
     """Counts connections by address and decides whether one more is let in."""
@@ -36,6 +38,8 @@ class ConnectionLimits:
         A bucket of one second's worth lets short bursts through, as Kafka's averaged rate does.
         """
         rate = self._settings().max_connection_creation_rate
+        if rate == 0:
+            return NO_CONNECTIONS_PAUSE_SECONDS
         if self._allowance_at is None:
             self._allowance, self._allowance_at = float(rate), now
         self._allowance = min(float(rate), self._allowance + (now - self._allowance_at) * rate)

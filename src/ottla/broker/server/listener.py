@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 ACCEPTS_PER_TURN_MAX = 32  # then the connections that are there get their turn
 OUT_OF_DESCRIPTORS_PAUSE_SECONDS = 0.5
 IDLE_SWEEPS_PER_TIMEOUT = 10
+MEMORY_CHECK_SECONDS = 0.5
+STALLED_REQUEST_SECONDS = 2.0
 
 
 class ListenError(OttlaError):
@@ -88,6 +90,7 @@ class Server:
         self.listeners: list[Listener] = []
         self._connections: set[Connection] = set()
         self._sweep: asyncio.TimerHandle | None = None
+        self._memory_check: asyncio.TimerHandle | None = None
         self._all_closed: asyncio.Future[None] | None = None
 
     @property
@@ -111,6 +114,7 @@ class Server:
         for listener in self.listeners:
             listener.start()
         self._schedule_sweep()
+        self._memory_check = self.loop.call_later(MEMORY_CHECK_SECONDS, self._close_stalled)
 
     def admit(self, sock: socket.socket, host: str, listener: str) -> None:
         refusal = self.limits.refusal(host)
@@ -148,11 +152,24 @@ class Server:
                 connection.close()
         self._schedule_sweep()
 
+    def _close_stalled(self) -> None:
+        """Half-sent requests may fill the memory for requests; those that never go on must not shut out the others."""
+        if self.memory.exhausted:
+            oldest = self.loop.time() - STALLED_REQUEST_SECONDS
+            for connection in [c for c in self._connections if c.holds_half_a_request and c.last_active < oldest]:
+                log.warning(
+                    "closing a connection from %s: half a request, then nothing for %g s, and its memory is needed",
+                    connection.host, STALLED_REQUEST_SECONDS,
+                )  # fmt: skip
+                connection.close()
+        self._memory_check = self.loop.call_later(MEMORY_CHECK_SECONDS, self._close_stalled)
+
     async def stop(self, grace_seconds: float) -> None:
         """Accept nothing more, finish what is in flight, then close what is left."""
         self._close_listeners()
-        if self._sweep is not None:
-            self._sweep.cancel()
+        for timer in (self._sweep, self._memory_check):
+            if timer is not None:
+                timer.cancel()
         if self._connections:
             self._all_closed = self.loop.create_future()
             for connection in list(self._connections):
