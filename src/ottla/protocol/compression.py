@@ -13,6 +13,13 @@ _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES = 32 * 1024
 _INT32 = struct.Struct(">i")
 
+# Magic, version 1 with independent blocks and no checksums, blocks of at most 64 KiB, and the header's own checksum.
+_LZ4_FRAME_HEADER = bytes.fromhex("04224d18604082")
+_LZ4_BLOCK_BYTES = 64 * 1024
+_LZ4_STORED_PLAIN = 0x8000_0000
+_UINT32_LE = struct.Struct("<I")
+LZ4_DEFAULT_LEVEL = 9  # Kafka's default; it stands for the fast compressor, other levels for the thorough one
+
 Buffer = bytes | bytearray | memoryview
 
 
@@ -37,7 +44,7 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
         case Codec.SNAPPY:
             return _compress_snappy(data)
         case Codec.LZ4:
-            return bytes(cramjam.lz4.compress(data, level=level))
+            return _compress_lz4(data, level)
         case Codec.ZSTD:
             return bytes(cramjam.zstd.compress(data, level=level))
 
@@ -57,6 +64,26 @@ def decompress(codec: Codec, data: Buffer) -> bytes | bytearray | memoryview:
                 return bytes(cramjam.zstd.decompress(data))
     except cramjam.DecompressionError as error:
         raise CorruptBatch(f"the {codec.name.lower()} data does not decompress: {error}") from error
+
+
+def _compress_lz4(data: Buffer, level: int | None) -> bytes:
+    """An LZ4 frame of independent blocks: Java's reader refuses frames whose blocks refer to each other."""
+    view = memoryview(data)
+    parts = [_LZ4_FRAME_HEADER]
+    for start in range(0, len(view), _LZ4_BLOCK_BYTES):
+        plain = view[start : start + _LZ4_BLOCK_BYTES]
+        if level is None or level == LZ4_DEFAULT_LEVEL:
+            block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+        else:
+            block = bytes(
+                cramjam.lz4.compress_block(plain, mode="high_compression", compression=level, store_size=False)
+            )
+        if len(block) < len(plain):
+            parts += (_UINT32_LE.pack(len(block)), block)
+        else:
+            parts += (_UINT32_LE.pack(len(plain) | _LZ4_STORED_PLAIN), bytes(plain))
+    parts.append(_UINT32_LE.pack(0))
+    return b"".join(parts)
 
 
 def _compress_snappy(data: Buffer) -> bytes:
