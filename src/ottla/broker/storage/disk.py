@@ -69,6 +69,19 @@ class Disk:
             self.sync_path(os.path.dirname(path))
 
 
+class SegmentFile:
+    """An open .log file. Whoever still reads or sends from it keeps a reference; the last one closes the descriptor."""
+
+    __slots__ = ("fd",)
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError):
+            os.close(self.fd)
+
+
 def rename_if_there(source: str, target: str) -> bool:
     try:
         os.rename(source, target)

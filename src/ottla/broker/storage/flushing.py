@@ -32,7 +32,8 @@ class Flusher:
         segments = self._segments.from_offset(from_offset)
         active = segments[-1]
         for segment in segments:
-            self._disk.fdatasync(segment.file.fd)
+            file = segment.file  # held, so that a deletion meanwhile cannot close it under the call
+            self._disk.fdatasync(file.fd)
             # After a crash the segment with the recovery point gets new indexes; the ones before it keep theirs.
             if segment is not active:
                 self._flush_indexes(segment)

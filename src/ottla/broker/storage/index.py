@@ -15,6 +15,8 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
+from ottla.protocol.records import BatchHeader
+
 OFFSET_ENTRY_BYTES = 8
 TIME_ENTRY_BYTES = 12
 RELATIVE_OFFSET_MAX = 2**31 - 1
@@ -70,6 +72,41 @@ class SegmentIndexes:
     @property
     def memory_bytes(self) -> int:
         return OFFSET_ENTRY_BYTES * len(self.offsets) + TIME_ENTRY_BYTES * len(self.timestamps)
+
+
+class IndexBuilder:
+    """Makes the indexes of a whole segment anew, batch by batch, apart from the segment itself."""
+
+    __slots__ = (
+        "_base_offset",
+        "_interval_bytes",
+        "_since_entry_bytes",
+        "indexes",
+        "largest_offset",
+        "largest_timestamp",
+    )
+
+    def __init__(self, base_offset: int, interval_bytes: int) -> None:
+        self.indexes = SegmentIndexes()
+        self.largest_timestamp = NO_TIMESTAMP
+        self.largest_offset = base_offset
+        self._base_offset = base_offset
+        self._interval_bytes = interval_bytes
+        self._since_entry_bytes = 0
+
+    def note(self, position: int, header: BatchHeader) -> None:
+        """The next batch of the segment; entries fall where appending it would have put them."""
+        if header.max_timestamp > self.largest_timestamp:
+            self.largest_timestamp, self.largest_offset = header.max_timestamp, header.last_offset
+        if self._since_entry_bytes > self._interval_bytes:
+            largest_offset = self.largest_offset - self._base_offset
+            self.indexes.add(header.last_offset - self._base_offset, position, self.largest_timestamp, largest_offset)
+            self._since_entry_bytes = 0
+        self._since_entry_bytes += header.size
+
+    def finish(self) -> SegmentIndexes:
+        self.indexes.add_time(self.largest_timestamp, self.largest_offset - self._base_offset)
+        return self.indexes
 
 
 def encode_offsets(offsets: "array[int]", positions: "array[int]") -> bytes:

@@ -1,8 +1,8 @@
 """The log of one partition: segments in a directory, appended at one end and read anywhere.
 
-Threads. The event loop's thread appends, reads, rolls and truncates, and takes no lock for the first two. Other
-threads may call `flush`, `drop_expired` and the read-only properties. The flusher's lock is held while either of those
-runs, and by the loop only to truncate; the list of segments has a lock of its own, held for the moment of a change.
+Threads. The event loop's thread appends, rolls and truncates. Any thread may read, `flush` and `drop_expired`.
+Appending and reading take no lock. The flusher's lock is held while a flush or a drop runs, and by the loop only to
+truncate; the list of segments has a lock of its own, held for the moment of a change.
 """
 
 import os
@@ -18,8 +18,9 @@ from ottla.broker.storage.flushing import Flusher
 from ottla.broker.storage.index import OFFSET_ENTRY_BYTES, RELATIVE_OFFSET_MAX, TIME_ENTRY_BYTES, IndexCache
 from ottla.broker.storage.leader_epochs import LeaderEpochs
 from ottla.broker.storage.producer_state import ProducerState
+from ottla.broker.storage.results import AppendResult, LogSlice
 from ottla.broker.storage.retention import expired_segments
-from ottla.broker.storage.segment import Segment, SegmentFile, segment_prefix
+from ottla.broker.storage.segment import Segment, segment_prefix
 from ottla.broker.storage.segments import SegmentList
 from ottla.broker.storage.snapshots import SnapshotFiles, control_epoch, rebuild_producers
 from ottla.broker.storage.timestamps import Found, first_at_or_after, newest
@@ -39,34 +40,9 @@ from ottla.protocol.compression import Buffer
 from ottla.protocol.errors import CorruptBatch
 from ottla.protocol.records import CONTROL, LOG_APPEND_TIME, BatchHeader, check_crc, iterate_batches
 
+__all__ = ["AppendOrigin", "AppendResult", "Log", "LogEnvironment", "LogSlice"]
+
 NO_TIME = -1
-
-
-class AppendResult(msgspec.Struct, frozen=True, gc=False):
-    base_offset: int
-    last_offset: int
-    log_append_time_ms: int
-    log_start_offset: int
-    duplicate: bool
-    record_count: int
-    byte_count: int
-    batch_count: int = 1
-
-
-class LogSlice(msgspec.Struct, frozen=True, gc=False):
-    """Bytes of one segment, to be sent as they are. Holding it keeps the file open, whatever becomes of the segment."""
-
-    file: SegmentFile | None
-    position: int
-    length: int
-    segment_base_offset: int
-
-    @property
-    def fd(self) -> int:
-        return self.file.fd if self.file is not None else -1
-
-    def read(self) -> bytes:
-        return os.pread(self.file.fd, self.length, self.position) if self.file is not None else b""
 
 
 class LogEnvironment(msgspec.Struct, gc=False):
@@ -102,13 +78,13 @@ class Log:
         self.topic_id = topic_id
         self.directory = directory
         self.start_offset = start_offset
-        self.end_offset = end_offset
         self.recovery_point = recovery_point
         self.leader_epochs = leader_epochs
         self.producers = producers
         self.last_flush_ms = now_ms
         self.failure: str | None = None
         self.segments = SegmentList(segments)
+        self._set_end(end_offset, self.segments.active)
         self.snapshots = snapshots
         self._environment = environment
         self._flusher = Flusher(directory, environment.disk, self.segments)
@@ -202,7 +178,7 @@ class Log:
             active.append(records, last_offset, header.max_timestamp)
         except (OSError, CorruptBatch) as error:
             raise self._storage_error(error, "cannot append to") from error
-        self.end_offset = last_offset + 1
+        self._set_end(last_offset + 1, active)
         if header.producer_id >= 0:
             coordinator_epoch = control_epoch(records) if header.attributes & CONTROL else -1
             self.producers.update(header, base_offset, header.max_timestamp, coordinator_epoch)
@@ -240,7 +216,7 @@ class Log:
             )
         except (OSError, CorruptBatch) as error:
             raise self._storage_error(error, "cannot append to") from error
-        self.end_offset = expected
+        self._set_end(expected, self.segments.active)
         for position, header in batches:
             coordinator_epoch = control_epoch(memoryview(records)[position:]) if header.is_control else -1
             self.producers.update(header, header.base_offset, header.max_timestamp, coordinator_epoch)
@@ -274,9 +250,15 @@ class Log:
         if self.config.preallocate:
             old.trim()
         self.segments.add(new)
+        self._set_end(self.end_offset, new)
         self._flusher.names_dirty = True
         self._segment_ms = self.config.segment_ms - self._jitter_ms(self.config)
         return new
+
+    def _set_end(self, end_offset: int, active: Segment) -> None:
+        self.end_offset = end_offset
+        # What belongs together is replaced together: a reader in another thread must not pair two moments.
+        self._tail = (end_offset, active, active.size)
 
     def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
         return Segment.create(
@@ -304,11 +286,10 @@ class Log:
         The last batch may be cut at `max_bytes`; a first batch that does not fit is given whole if `min_one_batch`,
         and not at all otherwise.
         """
-        end_offset = self.end_offset
+        end_offset, active, active_size = self._tail
         if offset < self.start_offset or offset > end_offset:
             raise self._out_of_range(offset)
         limit = min(end_offset_exclusive, end_offset)
-        active = self.segments.active
         if offset >= limit:
             return LogSlice(None, 0, 0, active.base_offset)
         self._check_alive()
@@ -319,7 +300,10 @@ class Log:
                 segment, position = self.segments.find(offset)
             if position is None:
                 return LogSlice(None, 0, 0, active.base_offset)
-            end = segment.size if limit == end_offset else self.segments.end_position(segment, limit)
+            if limit == end_offset:
+                end = active_size if segment is active else segment.size
+            else:
+                end = self.segments.end_position(segment, limit)
             length = end - position
             if length > max_bytes:
                 first = segment.batch_size(position)
@@ -392,7 +376,7 @@ class Log:
         end_offset = kept[-1].truncate(offset) if kept else offset
         self._discard(segments[len(kept) :])
         self.segments.replace(kept or [self._new_segment(offset, segments[0].created_ms)])
-        self.end_offset = end_offset
+        self._set_end(end_offset, self.segments.active)
         self.recovery_point = min(self.recovery_point, end_offset)
         self.start_offset = min(self.start_offset, end_offset)
         if self.leader_epochs.truncate_end(end_offset):

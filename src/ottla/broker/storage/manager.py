@@ -264,9 +264,9 @@ class LogManager:
         """In a worker: unlink deleted segments and partitions whose delay is over."""
         return sum(directory.remove_doomed(now_ms) for directory in self.dirs if directory.failure is None)
 
-    def expire_producers(self, now_ms: int) -> int:
-        """On the loop: forget producers that have been silent for producer.id.expiration.ms."""
-        limit_ms = self._settings.producer_id_expiration_ms
+    def expire_producers(self, now_ms: int, expiration_ms: int | None = None) -> int:
+        """On the loop: forget producers that have been silent for producer.id.expiration.ms, or the time given."""
+        limit_ms = self._settings.producer_id_expiration_ms if expiration_ms is None else expiration_ms
         return sum(log.producers.expire(now_ms, limit_ms) for log in self._logs.values() if log.producers.entries)
 
     def _guarded(self, log: Log, job: Callable[[Log], int | None]) -> int:

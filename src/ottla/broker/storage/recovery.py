@@ -17,7 +17,7 @@ from ottla.broker.storage.checkpoints import (
     read_text,
 )
 from ottla.broker.storage.disk import unlink_if_there
-from ottla.broker.storage.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
+from ottla.broker.storage.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, IndexBuilder
 from ottla.broker.storage.leader_epochs import LeaderEpochs
 from ottla.broker.storage.log import Log, LogEnvironment
 from ottla.broker.storage.scan import iterate_headers, verify_batches
@@ -207,12 +207,12 @@ class _Opening:
 
     def _recover_segment(self, segment: Segment, epochs: LeaderEpochs) -> tuple[int, bool]:
         """(offset after the last whole batch, whether nothing had to be cut)"""
-        segment.begin_rebuild()
+        builder = IndexBuilder(segment.base_offset, segment.index_interval_bytes)
         next_offset, valid_bytes = segment.base_offset, 0
         damage = None
         try:
-            for position, header in verify_batches(segment.file.fd, 0, segment.size, segment.base_offset):
-                segment.note_rebuilt(position, header.size, header.last_offset, header.max_timestamp)
+            for position, header in verify_batches(segment.file, 0, segment.size, segment.base_offset):
+                builder.note(position, header)
                 next_offset, valid_bytes = header.next_offset, position + header.size
                 if header.leader_epoch > epochs.latest:
                     epochs.assign(header.leader_epoch, header.base_offset)
@@ -226,7 +226,7 @@ class _Opening:
             )  # fmt: skip
             segment.size = valid_bytes
             self._environment.disk.ftruncate(segment.file.fd, valid_bytes)
-        segment.finish_rebuild()
+        segment.adopt_indexes(builder)
         segment.release_indexes()
         return next_offset, damage is None
 
@@ -239,7 +239,7 @@ class _Opening:
         epochs = LeaderEpochs()
         try:
             for segment in segments:
-                for _, header in iterate_headers(segment.file.fd, 0, segment.size, segment.base_offset):
+                for _, header in iterate_headers(segment.file, 0, segment.size, segment.base_offset):
                     if header.leader_epoch > epochs.latest:
                         epochs.assign(header.leader_epoch, header.base_offset)
         except CorruptBatch as error:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 
+from ottla.broker.storage.disk import SegmentFile
 from ottla.broker.storage.index import RELATIVE_OFFSET_MAX
 from ottla.protocol.errors import CorruptBatch
 from ottla.protocol.records import BATCH_OVERHEAD, BatchHeader, check_crc, read_header
@@ -12,7 +13,7 @@ VERIFY_WINDOW_BYTES = 1024 * 1024
 
 
 def iterate_headers(
-    descriptor: int, position: int, end: int, segment_base_offset: int
+    file: SegmentFile, position: int, end: int, segment_base_offset: int
 ) -> Iterator[tuple[int, BatchHeader]]:
     """Yield (position, header) of each batch in [position, end) without reading the records behind the headers.
 
@@ -24,7 +25,7 @@ def iterate_headers(
     while position < end:
         at = position - window_start
         if at + BATCH_OVERHEAD > len(window):
-            window = os.pread(descriptor, HEADER_WINDOW_BYTES, position)
+            window = os.pread(file.fd, HEADER_WINDOW_BYTES, position)
             window_start, at = position, 0
         header = read_header(window, at)
         if position + header.size > end:
@@ -36,7 +37,7 @@ def iterate_headers(
 
 
 def verify_batches(
-    descriptor: int, position: int, end: int, segment_base_offset: int
+    file: SegmentFile, position: int, end: int, segment_base_offset: int
 ) -> Iterator[tuple[int, BatchHeader]]:
     """Like `iterate_headers`, but reads everything and checks each CRC."""
     window = memoryview(b"")
@@ -45,14 +46,14 @@ def verify_batches(
     while position < end:
         at = position - window_start
         if at + BATCH_OVERHEAD > len(window):
-            window = memoryview(os.pread(descriptor, VERIFY_WINDOW_BYTES, position))
+            window = memoryview(os.pread(file.fd, VERIFY_WINDOW_BYTES, position))
             window_start, at = position, 0
         header = read_header(window, at)
         size = header.size
         if position + size > end:
             raise CorruptBatch(f"the batch at position {position} is cut short")
         if at + size > len(window):
-            window = memoryview(os.pread(descriptor, max(size, VERIFY_WINDOW_BYTES), position))
+            window = memoryview(os.pread(file.fd, max(size, VERIFY_WINDOW_BYTES), position))
             window_start, at = position, 0
         check_crc(window, at, header)
         _check_offsets(header, expected, segment_base_offset)

@@ -1,20 +1,22 @@
 """One segment: a .log file of batches with its offset and time index.
 
 Invariants: bytes [0, size) are whole batches with rising offsets; whatever the file holds beyond `size` was never
-acknowledged. Only the event loop's thread appends, truncates and looks up; other threads flush and retire.
+acknowledged. Only the event loop's thread appends and truncates; looking up, flushing and retiring is for any thread.
 """
 
 import contextlib
 import os
 import struct
+import threading
 from collections.abc import Iterable
 
-from ottla.broker.storage.disk import Disk, rename_if_there, unlink_if_there
+from ottla.broker.storage.disk import Disk, SegmentFile, rename_if_there, unlink_if_there
 from ottla.broker.storage.index import (
     NO_TIMESTAMP,
     OFFSET_ENTRY_BYTES,
     RELATIVE_OFFSET_MAX,
     TIME_ENTRY_BYTES,
+    IndexBuilder,
     IndexCache,
     SegmentIndexes,
     decode_indexes,
@@ -54,23 +56,10 @@ def base_offsets(names: Iterable[str], suffix: str) -> list[int]:
     return sorted(offset for offset in found if offset <= OFFSET_MAX)
 
 
-class SegmentFile:
-    """An open .log file. Whoever still sends from it keeps a reference; the descriptor closes with the last one."""
-
-    __slots__ = ("fd",)
-
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
-
-    def __del__(self) -> None:
-        with contextlib.suppress(OSError):
-            os.close(self.fd)
-
-
 class Segment:
     __slots__ = (
         "_cache", "_disk", "_file", "_first_timestamp", "_indexes", "_known", "_largest_from_file", "_largest_known",
-        "_pwrite", "_ready", "_since_index_bytes",
+        "_loading", "_pwrite", "_ready", "_since_index_bytes",
         "base_offset", "created_ms", "index_interval_bytes", "largest_timestamp", "largest_timestamp_offset", "prefix",
         "size",
     )  # fmt: skip
@@ -92,6 +81,7 @@ class Segment:
         self._pwrite = disk.pwrite
         self._cache = cache
         self._file: SegmentFile | None = None
+        self._loading = threading.RLock()  # opening the file and loading indexes, which any thread may be first to need
         self._indexes: SegmentIndexes | None = None
         self._ready = False  # for appending: the indexes are loaded and stay, the largest timestamp is known
         self._since_index_bytes = 0
@@ -123,9 +113,13 @@ class Segment:
     @property
     def file(self) -> SegmentFile:
         """The open file; segments that nobody reads or writes have none."""
-        if self._file is None:
-            self._file = SegmentFile(self._disk.open(self.prefix + SUFFIX_LOG, os.O_RDWR))
-        return self._file
+        file = self._file
+        if file is None:
+            with self._loading:
+                file = self._file
+                if file is None:
+                    file = self._file = SegmentFile(self._disk.open(self.prefix + SUFFIX_LOG, os.O_RDWR))
+        return file
 
     @property
     def first_timestamp(self) -> int:
@@ -133,7 +127,7 @@ class Segment:
         if self._first_timestamp is None:
             if self.size < BATCH_OVERHEAD:
                 return NO_TIMESTAMP
-            self._first_timestamp = read_header(os.pread(self.file.fd, BATCH_OVERHEAD, 0)).max_timestamp
+            self._first_timestamp = read_header(_pread(self.file, BATCH_OVERHEAD, 0)).max_timestamp
         return self._first_timestamp
 
     def append(self, batch: Buffer, last_offset: int, max_timestamp: int) -> None:
@@ -204,7 +198,7 @@ class Segment:
             return self._search(offset)
 
     def _search(self, offset: int) -> int | None:
-        base_offset, size, descriptor = self.base_offset, self.size, self.file.fd
+        base_offset, size, file = self.base_offset, self.size, self.file
         last_offset_max = base_offset + RELATIVE_OFFSET_MAX
         indexes = self.indexes
         number = indexes.floor(offset - base_offset)
@@ -212,7 +206,7 @@ class Segment:
         # An index entry is believed only if the log agrees with it.
         expected = base_offset + indexes.offsets[number] if number >= 0 else None
         while position < size:
-            window = os.pread(descriptor, min(_LOOKUP_WINDOW_BYTES, size - position), position)
+            window = os.pread(file.fd, min(_LOOKUP_WINDOW_BYTES, size - position), position)
             at, last_start = 0, len(window) - BATCH_OVERHEAD
             if last_start < 0:
                 raise CorruptBatch(f"{self.prefix}{SUFFIX_LOG} is shorter than it should be")
@@ -243,7 +237,7 @@ class Segment:
             offset = self.base_offset + indexes.time_offsets[number]
             position = self.find(offset)
             if position is not None:
-                header = read_header(os.pread(self.file.fd, BATCH_OVERHEAD, position))
+                header = read_header(_pread(self.file, BATCH_OVERHEAD, position))
                 if header.last_offset == offset and header.max_timestamp == indexes.timestamps[number]:
                     return position
             self.rebuild_indexes()
@@ -256,10 +250,10 @@ class Segment:
         self._known[offset] = position
 
     def batch_size(self, position: int) -> int:
-        return read_header(os.pread(self.file.fd, BATCH_OVERHEAD, position)).size
+        return read_header(_pread(self.file, BATCH_OVERHEAD, position)).size
 
     def read_batch(self, position: int) -> bytes:
-        return os.pread(self.file.fd, self.batch_size(position), position)
+        return _pread(self.file, self.batch_size(position), position)
 
     def next_offset(self) -> int:
         """The offset after the last record, found from the last index entry on. CorruptBatch if they disagree."""
@@ -268,7 +262,7 @@ class Segment:
         if position > self.size or (entry and position == self.size):
             raise CorruptBatch(f"{self.prefix}{SUFFIX_INDEX} points behind the end of its log")
         after = self.base_offset
-        for _, header in iterate_headers(self.file.fd, position, self.size, self.base_offset):
+        for _, header in iterate_headers(self.file, position, self.size, self.base_offset):
             if relative is not None and header.last_offset != self.base_offset + relative:
                 raise CorruptBatch(f"{self.prefix}{SUFFIX_INDEX} does not fit its log")
             relative, after = None, header.next_offset
@@ -284,17 +278,19 @@ class Segment:
     def indexes(self) -> SegmentIndexes:
         indexes = self._indexes
         if indexes is None:
-            return self._load_indexes()
+            with self._loading:
+                return self._indexes or self._load_indexes()
         self._cache.touch(self)
         return indexes
 
     def load_for_append(self) -> SegmentIndexes:
         """Load what appending needs: indexes that stay, and the largest timestamp so far."""
-        indexes = self._indexes or self._load_indexes()
-        self._cache.forget(self)
-        self.find_largest_timestamp()
-        self._ready = True
-        return indexes
+        with self._loading:
+            indexes = self._indexes or self._load_indexes()
+            self._cache.forget(self)
+            self.find_largest_timestamp()
+            self._ready = True
+            return indexes
 
     def _load_indexes(self) -> SegmentIndexes:
         indexes = None
@@ -311,28 +307,21 @@ class Segment:
 
     def rebuild_indexes(self) -> None:
         """Make both indexes from the batch headers and store them; raises CorruptBatch if the log is damaged."""
-        self._known.clear()
-        self.begin_rebuild()
-        for position, header in iterate_headers(self.file.fd, 0, self.size, self.base_offset):
-            self.note_rebuilt(position, header.size, header.last_offset, header.max_timestamp)
-        self.finish_rebuild()
+        with self._loading:
+            builder = IndexBuilder(self.base_offset, self.index_interval_bytes)
+            for position, header in iterate_headers(self.file, 0, self.size, self.base_offset):
+                builder.note(position, header)
+            self.adopt_indexes(builder)
 
-    def begin_rebuild(self) -> None:
-        self._indexes = SegmentIndexes()
-        self._set_largest_timestamp(NO_TIMESTAMP, self.base_offset)
-        self._since_index_bytes = 0
-
-    def note_rebuilt(self, position: int, length: int, last_offset: int, max_timestamp: int) -> None:
-        size = self.size
-        self._note(position, length, last_offset, max_timestamp)
-        self.size = size
-
-    def finish_rebuild(self) -> None:
-        assert self._indexes is not None
-        self.seal_time_index()
-        for suffix in (SUFFIX_INDEX, SUFFIX_TIME_INDEX):
-            unlink_if_there(self.prefix + suffix)
-        self.write_indexes()
+    def adopt_indexes(self, builder: IndexBuilder) -> None:
+        """Take freshly made indexes, in memory and on disk."""
+        with self._loading:
+            self._known.clear()
+            self._indexes = builder.finish()
+            self._set_largest_timestamp(builder.largest_timestamp, builder.largest_offset)
+            for suffix in (SUFFIX_INDEX, SUFFIX_TIME_INDEX):
+                unlink_if_there(self.prefix + suffix)
+            self.write_indexes()
 
     def release_indexes(self) -> None:
         """Forget the indexes if the files have all of them; they are read again when needed."""
@@ -393,7 +382,7 @@ class Segment:
         timestamp = self.find_largest_timestamp()
         if self._largest_from_file:
             position = self.find(self.largest_timestamp_offset)
-            header = read_header(os.pread(self.file.fd, BATCH_OVERHEAD, position)) if position is not None else None
+            header = read_header(_pread(self.file, BATCH_OVERHEAD, position)) if position is not None else None
             if header is None or header.max_timestamp != timestamp:
                 self.rebuild_indexes()
             self._largest_from_file = False
@@ -420,7 +409,7 @@ class Segment:
         self._largest_known, self._largest_from_file = True, False
 
     def _scan_largest_timestamp(self, timestamp: int, offset: int, position: int) -> tuple[int, int]:
-        for _, header in iterate_headers(self.file.fd, position, self.size, self.base_offset):
+        for _, header in iterate_headers(self.file, position, self.size, self.base_offset):
             if header.max_timestamp > timestamp:
                 timestamp, offset = header.max_timestamp, header.last_offset
         return timestamp, offset
@@ -454,7 +443,7 @@ class Segment:
         if position == 0:
             self._first_timestamp = None
         self._cut_index_files(indexes)
-        for _, header in iterate_headers(self.file.fd, start, position, self.base_offset):
+        for _, header in iterate_headers(self.file, start, position, self.base_offset):
             kept_end = header.next_offset
         self._restore_largest_timestamp(indexes)
         return kept_end
@@ -502,6 +491,11 @@ class Segment:
             if rename_if_there(self.prefix + suffix, target):
                 renamed.append(target)
         return renamed
+
+
+def _pread(file: SegmentFile, length: int, position: int) -> bytes:
+    # A function of its own so that the reference to the file outlives the call: the descriptor must not close under it.
+    return os.pread(file.fd, length, position)
 
 
 def _content(path: str) -> bytes:

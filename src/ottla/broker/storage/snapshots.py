@@ -82,7 +82,7 @@ def rebuild_producers(snapshots: SnapshotFiles, segments: Sequence[Segment], end
 
 
 def _replay(state: ProducerState, segment: Segment, position: int, from_offset: int) -> None:
-    for at, header in iterate_headers(segment.file.fd, position, segment.size, segment.base_offset):
+    for at, header in iterate_headers(segment.file, position, segment.size, segment.base_offset):
         if header.producer_id != NO_PRODUCER_ID and header.base_offset >= from_offset:
             epoch = control_epoch(segment.read_batch(at)) if header.is_control else -1
             state.update(header, header.base_offset, header.max_timestamp, epoch)

@@ -34,7 +34,7 @@ def _search(segment: Segment, timestamp: int, start_offset: int) -> Found | None
         if first is None:
             return None
         position = max(position, first)
-    for at, header in iterate_headers(segment.file.fd, position, segment.size, segment.base_offset):
+    for at, header in iterate_headers(segment.file, position, segment.size, segment.base_offset):
         if header.max_timestamp < timestamp:
             continue
         for record in decode_batch(segment.read_batch(at)):

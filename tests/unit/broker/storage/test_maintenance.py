@@ -108,7 +108,7 @@ def test_flush_and_retention_beside_appends(kit: LogKit) -> None:
     worker = threading.Thread(target=housekeeping)
     worker.start()
     try:
-        for number in range(3000):
+        for number in range(1200):
             log.append_as_leader(batch(b"%d" % number), 0, NOW_MS)
             if number % 7 == 0:
                 start = log.start_offset
@@ -124,12 +124,29 @@ def test_flush_and_retention_beside_appends(kit: LogKit) -> None:
     assert not problems
     log.flush()
     log.drop_expired(NOW_MS)
-    assert log.recovery_point == log.end_offset == 3000
-    assert 0 < log.start_offset < 3000
+    assert log.recovery_point == log.end_offset == 1200
+    assert 0 < log.start_offset < 1200
     assert log.size_bytes == sum(file.stat().st_size for file in kit.files(".log"))
-    expected = [b"%d" % number for number in range(log.start_offset, 3000)]
+    expected = [b"%d" % number for number in range(log.start_offset, 1200)]
     assert values(log) == expected
     assert values(kit.reopen(log, clean=True)) == expected
+
+
+def test_reading_in_another_thread_beside_appends(kit: LogKit) -> None:
+    log = kit.create(segment_bytes=2000, index_interval_bytes=100)
+    count = 1500
+    seen: list[bytes | None] = []
+
+    def follow() -> None:
+        while len(seen) < count:
+            seen.extend(values(log, len(seen)))
+
+    reader = threading.Thread(target=follow, daemon=True)
+    reader.start()
+    for number in range(count):
+        log.append_as_leader(batch(b"%d" % number), 0, NOW_MS)
+    reader.join(timeout=60)
+    assert seen == [b"%d" % number for number in range(count)]
 
 
 # -- truncating
