@@ -155,6 +155,13 @@ def _as_json(results: Results) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _colour(line: Line) -> str:
+    """Green for a target that is met, red for one that is not, grey where there is none."""
+    if not str(line.metric.target):
+        return "#7a8590"
+    return "#2a7f62" if line.metric.target.met_by(line.ratio or 0.0) else "#b5523b"
+
+
 def _plot(results: Results, path: Path) -> None:
     # Imported here: it takes a second, and a run that ends in an error should not have waited for it.
     import matplotlib as mpl  # noqa: PLC0415
@@ -170,11 +177,11 @@ def _plot(results: Results, path: Path) -> None:
     panels = (("throughput: longer is better", higher), ("time and memory: shorter is better", lower))
     for axis, (title, chosen) in zip(axes, panels, strict=True):
         ratios = [line.ratio or 0.0 for line in chosen]
-        colours = ["#2a7f62" if line.metric.target.met_by(line.ratio or 0.0) else "#b5523b" for line in chosen]
+        colours = [_colour(line) for line in chosen]
         bars = axis.barh([f"{line.group}: {line.label}" for line in chosen], ratios, color=colours)
         axis.bar_label(bars, [f"{ratio:.2f}x" for ratio in ratios], padding=3, fontsize=8)
         axis.axvline(1.0, color="#444444", linewidth=1, linestyle="--")
-        axis.set_title(f"Ottla / Apache Kafka 4.3, {title}", fontsize=10)
+        axis.set_title(f"Ottla / Apache Kafka 4.3, {title}", fontsize=10, loc="right")
         axis.tick_params(labelsize=8)
         axis.invert_yaxis()
         axis.margins(x=0.12)
