@@ -76,7 +76,13 @@ class Node:
         self.config = LiveConfig(settings)
         self.node_id = settings.node_id
         self.store = EmbeddedStore.open(settings.data_dirs[0])
-        self.logs = LogManager(settings, self.config.topic, self.clock, progress=OpeningProgress(self.clock))
+        self.logs = LogManager(
+            settings,
+            self.config.topic,
+            self.clock,
+            cluster_id=self.store.image.cluster_id,
+            progress=OpeningProgress(self.clock),
+        )
         self.partitions = Partitions(self.node_id, self.logs, self.config)
         self.controller = Controller(self.store, self.config, self.node_id)
         self.groups = GroupCoordinator(
@@ -180,7 +186,7 @@ class Node:
             await asyncio.to_thread(logs.drop_expired, now_ms())
 
         async def expire_producers() -> None:
-            logs.expire_producers(now_ms())
+            logs.expire_producers(now_ms(), self.config.broker.producer_id_expiration_ms)
 
         async def remove_deleted() -> None:
             await asyncio.to_thread(logs.remove_deleted, now_ms())

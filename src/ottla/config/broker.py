@@ -320,6 +320,7 @@ class BrokerSettings:
     producer_id_expiration_ms: int = setting(
         86_400_000,
         at_least=1,
+        dynamic="cluster-wide",
         doc="An idempotent producer that sends nothing to a partition for this long is forgotten there.",
     )
     offsets_topic_num_partitions: int = setting(50, at_least=1, doc="Partitions of __consumer_offsets when created.")
