@@ -15,7 +15,7 @@ from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest
 from ottla.protocol.records import NewRecord, encode_batch
 from ottla.testing import RunningBroker
 from ottla.testing.process import open_sockets, resident_bytes
-from ottla.testing.requests import create_topic
+from ottla.testing.requests import FETCH_VERSION, create_topic, fetch_request
 from ottla.testing.waiting import wait_until
 from ottla.testing.wire import WireConnection
 
@@ -123,6 +123,24 @@ def test_halves_of_frames(
         connection = connect()
         connection.send(struct.pack(">i", 50_000_000) + os.urandom(1000))
         connection.reset()
+    wait_until(lambda: open_sockets(ottla_broker.pid) <= sockets, "their descriptors are given back")
+
+
+@pytest.mark.parametrize("end", ["close", "reset"])
+def test_clients_that_go_while_their_request_waits(
+    end: str, ottla_broker: RunningBroker, connect: Callable[[], WireConnection], bystander: Callable[[], None],
+    unique: Callable[[str], str],
+) -> None:  # fmt: skip
+    topic = unique("abandoned")
+    sockets = open_sockets(ottla_broker.pid)
+    with connect() as connection:
+        assert create_topic(connection, topic) == ErrorCode.NONE
+    for _ in range(30):
+        connection = connect()
+        waits_for_weeks = fetch_request(topic, 0, 0, max_wait_ms=2**31 - 1)
+        connection.send(connection.frame(waits_for_weeks, FETCH_VERSION) * 2)
+        bystander()
+        connection.reset() if end == "reset" else connection.close()
     wait_until(lambda: open_sockets(ottla_broker.pid) <= sockets, "their descriptors are given back")
 
 

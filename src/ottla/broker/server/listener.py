@@ -20,6 +20,7 @@ OUT_OF_DESCRIPTORS_PAUSE_SECONDS = 0.5
 IDLE_SWEEPS_PER_TIMEOUT = 10
 MEMORY_CHECK_SECONDS = 0.5
 STALLED_REQUEST_SECONDS = 2.0
+ABANDONED_CHECK_SECONDS = 5.0
 
 
 class ListenError(OttlaError):
@@ -91,6 +92,7 @@ class Server:
         self._connections: set[Connection] = set()
         self._sweep: asyncio.TimerHandle | None = None
         self._memory_check: asyncio.TimerHandle | None = None
+        self._abandoned_check: asyncio.TimerHandle | None = None
         self._all_closed: asyncio.Future[None] | None = None
 
     @property
@@ -115,6 +117,7 @@ class Server:
             listener.start()
         self._schedule_sweep()
         self._memory_check = self.loop.call_later(MEMORY_CHECK_SECONDS, self._close_stalled)
+        self._abandoned_check = self.loop.call_later(ABANDONED_CHECK_SECONDS, self._close_abandoned)
 
     def admit(self, sock: socket.socket, host: str, listener: str) -> None:
         refusal = self.limits.refusal(host)
@@ -164,10 +167,16 @@ class Server:
                 connection.close()
         self._memory_check = self.loop.call_later(MEMORY_CHECK_SECONDS, self._close_stalled)
 
+    def _close_abandoned(self) -> None:
+        """Clients that have gone while their request waits: a fetch may be told to wait for weeks."""
+        for connection in [c for c in self._connections if c.peer_is_gone]:
+            connection.close()
+        self._abandoned_check = self.loop.call_later(ABANDONED_CHECK_SECONDS, self._close_abandoned)
+
     async def stop(self, grace_seconds: float) -> None:
         """Accept nothing more, finish what is in flight, then close what is left."""
         self._close_listeners()
-        for timer in (self._sweep, self._memory_check):
+        for timer in (self._sweep, self._memory_check, self._abandoned_check):
             if timer is not None:
                 timer.cancel()
         if self._connections:
