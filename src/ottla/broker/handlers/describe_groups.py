@@ -31,10 +31,11 @@ def _describe(broker: Broker, call: Call, group_id: str, operations: int) -> Des
     except ApiError as error:
         return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message)
     answer = _answer(found or missing(group_id))
-    answer.authorized_operations = operations
     if found is None and call.version >= TELLS_UNKNOWN_GROUPS_FROM:
         answer.error_code = ErrorCode.GROUP_ID_NOT_FOUND
         answer.error_message = f"Group {group_id} not found."
+    else:
+        answer.authorized_operations = operations
     return answer
 
 

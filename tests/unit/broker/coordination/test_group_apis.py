@@ -351,6 +351,7 @@ def test_describe_groups(ottla_broker: RunningBroker, version: int) -> None:
         assert member.group_instance_id == ("one" if version >= 4 else None)
         assert (found.authorized_operations > 0) == (version >= 3)
         assert missing.group_state == "Dead"
+        assert (missing.authorized_operations > 0) == (3 <= version < 6)
         assert missing.error_code == (ErrorCode.GROUP_ID_NOT_FOUND if version >= 6 else ErrorCode.NONE)
         assert missing.error_message == ("Group nobody not found." if version >= 6 else None)
 
