@@ -64,8 +64,7 @@ class FlushTurn:
 
     def _flush(self) -> None:
         waiting, self._waiting = self._waiting, []
-        import os
-        for connection in (reversed(waiting) if os.environ.get('REV') else waiting):
+        for connection in waiting:
             connection.flush()
 
 
