@@ -14,6 +14,8 @@ from ottla.protocol.coordinator_records import GroupMetadataValue, Key, OffsetCo
 Entry = tuple[Key, GroupMetadataValue | OffsetCommitValue | None]
 """A record as the machines see it; no value means that the key is gone."""
 
+TIMESTAMP_MAX = 2**63 - 1
+
 
 class Committed(NamedTuple):
     records: list[Entry]
@@ -37,7 +39,7 @@ def check_commit(group: Group, event: Commit) -> ErrorCode:
 
 def commit(event: Commit, now_wall: int, rules: GroupRules) -> Committed:
     group_id = event.group_id
-    expire_timestamp = -1 if event.retention_ms == NO_EXPIRY else now_wall + event.retention_ms
+    expire_timestamp = -1 if event.retention_ms == NO_EXPIRY else min(now_wall + event.retention_ms, TIMESTAMP_MAX)
     records: list[Entry] = []
     errors = []
     limit = rules.offset_metadata_max_bytes
