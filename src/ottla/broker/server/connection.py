@@ -17,10 +17,11 @@ import struct
 from collections import deque
 from collections.abc import Callable
 
-from ottla.broker.handlers.context import Call, CloseConnection, NoResponse, Parked, Raw, Response
+from ottla.broker.handlers.context import CloseConnection, NoResponse, Parked, Raw, Response
 from ottla.broker.server.dispatch import Answer, Dispatcher
 from ottla.broker.server.limits import RequestMemory
 from ottla.broker.server.outbox import Outbox
+from ottla.broker.storage.log import LogSlice
 from ottla.protocol.errors import MalformedMessage
 from ottla.protocol.frames import response_head
 
@@ -30,6 +31,7 @@ _SIZE = struct.Struct(">i")
 _SCRATCH = memoryview(bytearray(256 * 1024))  # shared by all connections: reading never spans two loop steps
 FRAME_START_BYTES = 64 * 1024  # of a large request's buffer, which then grows by doubling
 PENDING_RESPONSES_MAX = 128
+JOINED_BYTES_MAX = 4 * 1024  # a body this small is copied behind its header: cheaper than telling the kernel of two
 FRAMES_PER_TURN_MAX = 64  # then other connections get their turn
 _STATES_WITHOUT_PEER = (7, 8)  # TCP_CLOSE after a reset, TCP_CLOSE_WAIT after an orderly end
 READS_PER_TURN_MAX = 4  # likewise; two empty any socket's buffer
@@ -297,18 +299,23 @@ class Connection:
             self._close_when_idle()
 
     def _emit(self, answer: Answer, response: object) -> None:
-        add = self._outbox.add
-        call: Call = answer.call
-        if type(response) is Raw:
-            add(response_head(answer.correlation_id, response.size, flexible=answer.flexible_header))
-            for chunk in response.chunks:
-                add(chunk)
-        elif isinstance(response, CloseConnection):
+        if isinstance(response, CloseConnection):
             self._refuse("a request failed in a way that its response cannot tell")
-        elif not isinstance(response, NoResponse):
-            body = self._dispatcher.encode(response, call.version)
-            add(response_head(answer.correlation_id, len(body), flexible=answer.flexible_header))
-            add(body)
+            return
+        if isinstance(response, NoResponse):
+            return
+        if not isinstance(response, Raw):
+            body = self._dispatcher.encode(response, answer.call.version)
+            response = Raw([body], len(body))
+        head = response_head(answer.correlation_id, response.size, flexible=answer.flexible_header)
+        first, *rest = response.chunks
+        if not isinstance(first, LogSlice) and len(first) <= JOINED_BYTES_MAX:
+            first, head = head + first, b""
+        if head:
+            self._outbox.add(head)
+        self._outbox.add(first)
+        for chunk in rest:
+            self._outbox.add(chunk)
 
     # Writing
 
