@@ -194,7 +194,8 @@ class Segment:
             return self._search(offset)
         except CorruptBatch:
             # Either the index or the log is damaged; making the index anew tells which, and heals it if it can.
-            self.rebuild_indexes()
+            with contextlib.suppress(CorruptBatch):
+                self.rebuild_indexes()
             return self._search(offset)
 
     def _search(self, offset: int) -> int | None:
@@ -298,7 +299,8 @@ class Segment:
             offset_data, time_data = _content(self.prefix + SUFFIX_INDEX), _content(self.prefix + SUFFIX_TIME_INDEX)
             indexes = decode_indexes(offset_data, time_data, self.size)
         if indexes is None:
-            self.rebuild_indexes()
+            with contextlib.suppress(CorruptBatch):  # what lies behind damage is told to whoever asks for it
+                self.rebuild_indexes()
             indexes = self._indexes
             assert indexes is not None
         self._indexes = indexes
@@ -306,12 +308,17 @@ class Segment:
         return indexes
 
     def rebuild_indexes(self) -> None:
-        """Make both indexes from the batch headers and store them; raises CorruptBatch if the log is damaged."""
+        """Make both indexes from the batch headers and store them.
+
+        Raises CorruptBatch if the log is damaged; the indexes then lead to everything that lies before the damage.
+        """
         with self._loading:
             builder = IndexBuilder(self.base_offset, self.index_interval_bytes)
-            for position, header in iterate_headers(self.file, 0, self.size, self.base_offset):
-                builder.note(position, header)
-            self.adopt_indexes(builder)
+            try:
+                for position, header in iterate_headers(self.file, 0, self.size, self.base_offset):
+                    builder.note(position, header)
+            finally:
+                self.adopt_indexes(builder)
 
     def adopt_indexes(self, builder: IndexBuilder) -> None:
         """Take freshly made indexes, in memory and on disk."""
