@@ -194,14 +194,15 @@ class _Opening:
                 first = number
         end_offset = segments[first].base_offset if segments else 0
         kept = segments[:first]
+        whole = True
         for segment in segments[first:]:
             if segment.base_offset < end_offset:
                 logger.warning("%s: segment %d overlaps the one before: dropping it", self._tp, segment.base_offset)
                 break
+            if not whole and segment.base_offset > end_offset:
+                break  # records are missing in between; if none are, only space that was set aside has been cut
             kept.append(segment)
             end_offset, whole = self._recover_segment(segment, epochs)
-            if not whole:
-                break
         self._discard(segments[len(kept) :])
         return kept, end_offset
 
