@@ -115,7 +115,8 @@ def _mutate(path: Path, chance: random.Random) -> int:
 
 def _damage(partition: Path, chance: random.Random) -> dict[str, int]:
     """Mutate one to three files; the first damaged position of each."""
-    files = sorted(path for path in partition.iterdir() if path.is_file())
+    # Not partition.metadata: a directory that says it belongs to another topic is set aside whole, as it should be.
+    files = sorted(path for path in partition.iterdir() if path.is_file() and path.name != "partition.metadata")
     damaged: dict[str, int] = {}
     for path in chance.sample(files, min(len(files), chance.choice((1, 1, 2, 3)))):
         if chance.random() < 0.1:
