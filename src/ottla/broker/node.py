@@ -12,6 +12,7 @@ import random
 import resource
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable
 
@@ -245,6 +246,11 @@ def _calm_garbage_collection() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
+def _favour_the_loop() -> None:
+    """A background thread that computes gives way after half a millisecond, not after Python's usual five."""
+    sys.setswitchinterval(0.0005)
+
+
 async def _serve(settings: BrokerSettings, announce: Callable[[str], None]) -> int:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -254,6 +260,7 @@ async def _serve(settings: BrokerSettings, announce: Callable[[str], None]) -> i
     try:
         addresses = await node.start()
         _calm_garbage_collection()
+        _favour_the_loop()
         announce(f"ottla broker {node.node_id} accepts connections on {', '.join(addresses)}")
         await stopped.wait()
         log.info("stopping")
