@@ -33,7 +33,7 @@ bench: setup
 	$(BIN)/python -m benchmarks
 
 compat: setup
-	$(BIN)/pytest compat
+	$(BIN)/python -m pytest compat
 
 soak: setup
 	OTTLA_SOAK=1 $(BIN)/pytest tests/reliability tests/fuzz
