@@ -16,7 +16,7 @@ from ottla.protocol.coordinator_records import (
     decode_offset_commit_value,
 )
 from ottla.protocol.errors import MalformedMessage
-from ottla.protocol.records import Record, decode_batch, iterate_batches
+from ottla.protocol.records import BatchHeader, Record, decode_batch, iterate_batches
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +31,6 @@ class LoadedLog:
         self.machine = GroupMachine()
         self.foreign: dict[bytes, bytes] = {}
         """Records that are not ours to interpret, kept so that a snapshot can carry them on."""
-        self.open_transactions: dict[int, list[Parsed]] = {}
-        """Offsets committed in transactions that have not ended, by producer."""
         self.size_bytes = 0
         self._keys: dict[bytes, Key] = {}
         """Keys repeat: a commit a second of one partition has the same one each time."""
@@ -43,10 +41,11 @@ class LoadedLog:
                 self.size_bytes += header.size
                 records = decode_batch(chunk, position)
                 if header.is_control:
-                    self._end_transaction(header.producer_id, records)
+                    marker = records[0].key if records else None
+                    committed = marker is not None and int.from_bytes(marker[2:4], "big") == COMMIT_MARKER
+                    self.machine.replay_marker(header.producer_id, commit=committed)
                 elif header.is_transactional:
-                    opened = self.open_transactions.setdefault(header.producer_id, [])
-                    opened.extend(parsed for record in records if (parsed := self._parse(record)) is not None)
+                    self._replay_pending(header, records)
                 else:
                     for record in records:
                         parsed = self._parse(record)
@@ -73,9 +72,10 @@ class LoadedLog:
         self.foreign[key_bytes] = record.value or b""
         return None
 
-    def _end_transaction(self, producer_id: int, records: list[Record]) -> None:
-        pending = self.open_transactions.pop(producer_id, [])
-        marker = records[0].key if records else None
-        if marker is not None and int.from_bytes(marker[2:4], "big") == COMMIT_MARKER:
-            for key, value in pending:
-                self.machine.replay(key, value)
+    def _replay_pending(self, header: BatchHeader, records: list[Record]) -> None:
+        self.machine.pending.begin(header.producer_id, header.base_offset, header.producer_epoch)
+        for record in records:
+            parsed = self._parse(record)
+            if parsed is not None and isinstance(parsed[1], OffsetCommitValue):
+                assert isinstance(parsed[0], OffsetCommitKey)
+                self.machine.replay_pending(header.producer_id, parsed[0], parsed[1])

@@ -1,10 +1,14 @@
 """The seam between coordinators and the partitions of the topic that they keep their state in."""
 
+import struct
 from collections.abc import Awaitable, Collection, Iterator
 from typing import Protocol
 
 from ottla.model.errors import ApiError
-from ottla.protocol.records import iterate_batches, read_header
+from ottla.protocol.records import NewRecord, encode_batch, iterate_batches, read_header
+
+MARKER_KEY = struct.Struct(">hh")
+MARKER_VALUE = struct.Struct(">hi")
 
 
 class CoordinatorLog(Protocol):
@@ -22,6 +26,11 @@ class CoordinatorLog(Protocol):
         Raises, having written nothing, if it cannot be appended here. Returns None if it is committed already, or
         else something that is done when it is.
         """
+
+    def append_marker(
+        self, partition: int, producer_id: int, producer_epoch: int, *, commit: bool, coordinator_epoch: int
+    ) -> Awaitable[None] | None:
+        """Append the control batch that ends a producer's transaction here. Raises and returns as `append` does."""
 
     def read(self, partition: int) -> Iterator[bytes | memoryview]:
         """Everything from the start offset to the end, in chunks of whole batches. Runs in a thread."""
@@ -59,6 +68,15 @@ class MemoryCoordinatorLog:
         self._ends[partition] += header.last_offset_delta + 1
         self.batches[partition].append(bytes(batch))
         return self.gate
+
+    def append_marker(
+        self, partition: int, producer_id: int, producer_epoch: int, *, commit: bool, coordinator_epoch: int
+    ) -> Awaitable[None] | None:
+        marker = NewRecord(MARKER_KEY.pack(0, commit), MARKER_VALUE.pack(0, coordinator_epoch), 0)
+        batch = encode_batch(
+            [marker], producer_id=producer_id, producer_epoch=producer_epoch, transactional=True, control=True
+        )
+        return self.append(partition, batch)
 
     def read(self, partition: int) -> Iterator[bytes | memoryview]:
         for batch in self.batches[partition]:

@@ -37,6 +37,19 @@ class PartitionLog:
         result = found.append_internal(batch, self._clock.now_ms())
         return found.flush_to(result.last_offset + 1) if found.flush_due else None
 
+    def append_marker(
+        self, partition: int, producer_id: int, producer_epoch: int, *, commit: bool, coordinator_epoch: int
+    ) -> Awaitable[None] | None:
+        found = self._get(partition)
+        result = found.append_marker(
+            producer_id,
+            producer_epoch,
+            commit=commit,
+            coordinator_epoch=coordinator_epoch,
+            now_ms=self._clock.now_ms(),
+        )
+        return found.flush_to(result.last_offset + 1) if found.flush_due else None
+
     def read(self, partition: int) -> Iterator[bytes | memoryview]:
         found = self._get(partition)
         offset = found.log.start_offset

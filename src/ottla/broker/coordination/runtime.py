@@ -22,12 +22,12 @@ from ottla.broker.coordination.groups.offsets import Entry
 from ottla.broker.coordination.loading import LoadedLog
 from ottla.broker.coordination.log import CoordinatorLog
 from ottla.broker.coordination.scheduler import LoopScheduler, Scheduler
-from ottla.broker.coordination.shard import Shard, in_batches
+from ottla.broker.coordination.shard import Producer, Shard, in_batches
 from ottla.config.broker import BrokerSettings
 from ottla.model.clock import Clock
 from ottla.model.errors import ApiError, ErrorCode, OttlaError
 from ottla.model.names import CONSUMER_OFFSETS
-from ottla.protocol.coordinator_records import STRING_BYTES_MAX, OffsetCommitValue
+from ottla.protocol.coordinator_records import STRING_BYTES_MAX, OffsetCommitKey, OffsetCommitValue
 from ottla.protocol.records import Codec
 
 logger = logging.getLogger(__name__)
@@ -157,7 +157,8 @@ class GroupCoordinator:
         if timer is not None:
             self._set_timer(shard, timer)
         if committed.records:
-            self._write(shard, committed.records, now)
+            producer = Producer(event.producer_id, event.producer_epoch) if event.is_transactional else None
+            self._write(shard, committed.records, now, producer)
         return self._when_committed(shard, committed.errors)
 
     def fetch_offsets(
@@ -169,6 +170,30 @@ class GroupCoordinator:
         if group is None:
             return [None for _ in partitions]
         return self._when_committed(shard, [offsets.find(group, *partition) for partition in partitions])
+
+    def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether a transaction that has not ended holds a newer offset of this partition."""
+        _, machine = self._find(group_id, may_be_empty=True)
+        return OffsetCommitKey(group_id, topic, partition) in machine.pending
+
+    def complete_transaction(
+        self, partition: int, producer_id: int, producer_epoch: int, *, commit: bool, coordinator_epoch: int
+    ) -> asyncio.Future[None] | None:
+        """End a producer's transaction on one partition of the topic: its offsets count from now on, or never.
+
+        Raises ApiError, having done nothing, if this broker cannot do it (now).
+        """
+        shard = self._shards.get(partition)
+        if not self._is_active or shard is None or shard.failed:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if shard.machine is None:
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        committed = shard.end_transaction(
+            Producer(producer_id, producer_epoch), commit=commit, coordinator_epoch=coordinator_epoch
+        )
+        if committed is not None:
+            shard.last_commit = self._follow(shard, committed)
+        return self._when_committed(shard, None)
 
     def fetch_all_offsets(
         self, group_id: str
@@ -267,10 +292,10 @@ class GroupCoordinator:
                 self._release(shard, step)
             step = step.then() if step.then is not None else None
 
-    def _write(self, shard: Shard, entries: list[Entry], now: Now) -> None:
+    def _write(self, shard: Shard, entries: list[Entry], now: Now, producer: Producer | None = None) -> None:
         codec = Codec(self._settings().offsets_topic_compression_codec)
         try:
-            committed = shard.write(entries, now.wall, codec)
+            committed = shard.write(entries, now.wall, codec, producer)
         except ApiError as error:
             raise ApiError(_APPEND_ERRORS.get(error.code, error.code), error.message) from error
         if committed is not None:

@@ -1,7 +1,7 @@
 """OffsetFetch, key 9, versions 1 to 10.
 
 Tells what groups have committed, for some partitions or (no topics given) for all; several groups from version 8.
-`require_stable` asks to hide offsets of open transactions: there are none, so it is always met.
+With `require_stable`, a partition for which an open transaction holds an offset answers that it is unstable.
 """
 
 import inspect
@@ -35,14 +35,17 @@ T = TypeVar("T")
 
 async def handle(broker: Broker, call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse:
     if call.version >= BATCHED_FROM:
-        return OffsetFetchResponse(groups=[await _group(broker, call, asked) for asked in request.groups])
+        stable = request.require_stable
+        groups = [await _group(broker, call, asked, require_stable=stable) for asked in request.groups]
+        return OffsetFetchResponse(groups=groups)
     topics = None
     if request.topics is not None:
         topics = [
             OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
             for topic in request.topics
         ]
-    found = await _group(broker, call, OffsetFetchRequestGroup(group_id=request.group_id, topics=topics))
+    asked = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
+    found = await _group(broker, call, asked, require_stable=request.require_stable)
     if found.error_code and call.version < GROUP_ERROR_FROM:
         found = _error_everywhere(found, topics or [])
     return OffsetFetchResponse(
@@ -66,7 +69,9 @@ async def handle(broker: Broker, call: Call, request: OffsetFetchRequest) -> Off
     )
 
 
-async def _group(broker: Broker, call: Call, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+async def _group(
+    broker: Broker, call: Call, asked: OffsetFetchRequestGroup, *, require_stable: bool
+) -> OffsetFetchResponseGroup:
     by_id = call.version >= TOPIC_IDS_FROM
     image = broker.metadata.image
     try:
@@ -74,6 +79,8 @@ async def _group(broker: Broker, call: Call, asked: OffsetFetchRequestGroup) -> 
             topics = await _all(broker, image, asked.group_id, by_id=by_id)
         else:
             topics = await _some(broker, image, asked.group_id, asked.topics, by_id=by_id)
+        if require_stable:
+            _hide_unstable(broker, image, asked.group_id, topics, by_id=by_id)
     except ApiError as error:
         # Consumers of Kafka before 3.9 give up on other errors; this one makes them look for the coordinator.
         code = ErrorCode.NOT_COORDINATOR if error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE else error.code
@@ -117,6 +124,20 @@ async def _some(
             partitions = [_partition(index, next(found)) for index in topic.partition_indexes]
         answers.append(OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
     return answers
+
+
+def _hide_unstable(
+    broker: Broker, image: ClusterImage, group_id: str, topics: list[OffsetFetchResponseTopics], *, by_id: bool
+) -> None:
+    for topic in topics:
+        name = image.names_by_id.get(topic.topic_id) if by_id else topic.name
+        if name is not None:
+            topic.partitions = [
+                _failed(partition.partition_index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+                if broker.groups.is_unstable(group_id, name, partition.partition_index)
+                else partition
+                for partition in topic.partitions
+            ]
 
 
 async def _settled(outcome: T | Awaitable[T]) -> T:

@@ -1,12 +1,13 @@
 """A world for the pure machine: a log in memory, timers, a clock moved by hand, and tickets that are counted."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ottla.broker.coordination.effects import Decision, Now, TimerKey
 from ottla.broker.coordination.groups.events import (
+    NO_PRODUCER,
     Commit,
     GroupRules,
     Join,
@@ -22,8 +23,10 @@ from ottla.broker.coordination.groups.group import Group
 from ottla.broker.coordination.groups.machine import GroupMachine
 from ottla.broker.coordination.groups.offsets import Entry
 from ottla.broker.coordination.loading import LoadedLog
+from ottla.broker.coordination.log import MARKER_KEY, MARKER_VALUE
 from ottla.broker.coordination.shard import encode_entry
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from ottla.protocol.records import NewRecord, encode_batch
 
 LOST = "the record was lost"
@@ -33,20 +36,51 @@ RANGE: tuple[tuple[str, bytes], ...] = (("range", b"\x00\x01\x00\x00\x00\x01\x00
 """One protocol whose metadata is a subscription to topic t."""
 
 
-def reload(records: list[NewRecord]) -> GroupMachine:
+class Marker(NamedTuple):
+    """The end of a producer's transaction."""
+
+    producer_id: int
+    commit: bool
+
+
+LogItem = tuple[NewRecord, int] | Marker
+"""A record and the producer whose transaction it is part of (-1: none), or the marker that ends one."""
+
+
+def reload(records: list[LogItem]) -> GroupMachine:
     loaded = LoadedLog()
-    loaded.replay(bytes(encode_batch([record])) for record in records)
+    loaded.replay(_batch(item, offset) for offset, item in enumerate(records))
     assert not loaded.foreign
     return loaded.machine
 
 
-def hard_state(machine: GroupMachine) -> dict[str, tuple[object, object]]:
+def _batch(item: LogItem, offset: int) -> bytes:
+    if isinstance(item, Marker):
+        record = NewRecord(MARKER_KEY.pack(0, item.commit), MARKER_VALUE.pack(0, 0), 1)
+        return bytes(
+            encode_batch(
+                [record], base_offset=offset, producer_id=item.producer_id, producer_epoch=0, base_sequence=-1,
+                transactional=True, control=True,
+            )
+        )  # fmt: skip
+    record, producer_id = item
+    if producer_id == NO_PRODUCER:
+        return bytes(encode_batch([record], base_offset=offset))
+    return bytes(
+        encode_batch(
+            [record], base_offset=offset, producer_id=producer_id, producer_epoch=0, base_sequence=0, transactional=True
+        )
+    )
+
+
+def hard_state(machine: GroupMachine) -> tuple[object, ...]:
     """All that a restart must bring back. A group with neither record nor offsets is not in the log."""
-    return {
+    groups = {
         group_id: (group.stored, group.offsets)
         for group_id, group in machine.groups.items()
         if group.stored is not None or group.offsets
     }
+    return groups, machine.pending.as_data(), set(machine.pending.open)
 
 
 class World:
@@ -54,7 +88,7 @@ class World:
         self.rules = rules or GroupRules()
         self.machine = GroupMachine()
         self.steady = 0.0
-        self.records: list[NewRecord] = []
+        self.records: list[LogItem] = []
         self.timers: dict[TimerKey, float] = {}
         self.open: set[int] = set()
         self.answers: dict[int, Any] = {}
@@ -113,8 +147,12 @@ class World:
             return error.code
         if timer is not None:
             self.timers[timer.key] = timer.at
-        self.write(committed.records)
+        self.write(committed.records, event.producer_id)
         return committed.errors
+
+    def end_transaction(self, producer_id: int, *, commit: bool) -> None:
+        self.records.append(Marker(producer_id, commit))
+        self.machine.replay_marker(producer_id, commit=commit)
 
     # What the runtime does
 
@@ -131,12 +169,18 @@ class World:
                 self._answer(ticket, result)
             step = step.then() if step.then is not None else None
 
-    def write(self, entries: list[Entry]) -> bool:
+    def write(self, entries: list[Entry], producer_id: int = NO_PRODUCER) -> bool:
         if self.appends_fail:
             return False
-        for entry in entries:
-            self.records.append(encode_entry(entry, self.now.wall))
-            self.machine.replay(*entry)
+        for key, value in entries:
+            if producer_id == NO_PRODUCER:
+                self.machine.replay(key, value)
+            else:
+                assert isinstance(key, OffsetCommitKey)
+                assert isinstance(value, OffsetCommitValue)
+                self.machine.pending.begin(producer_id, len(self.records), 0)
+                self.machine.replay_pending(producer_id, key, value)
+            self.records.append((encode_entry((key, value), self.now.wall), producer_id))
         return True
 
     def wait(self, ms: float) -> None:

@@ -8,17 +8,23 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ottla.broker.coordination.groups.events import GroupRules, Joined, Leaver, OffsetToCommit, Synced
+from ottla.broker.coordination.groups.events import NO_PRODUCER, GroupRules, Joined, Leaver, OffsetToCommit, Synced
 from ottla.broker.coordination.groups.group import Group
 from ottla.broker.coordination.groups.states import State
 from ottla.broker.coordination.shard import encode_entry
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.protocol.coordinator_records import GroupMetadataValue
+from ottla.protocol.coordinator_records import (
+    GroupMetadataValue,
+    OffsetCommitKey,
+    decode_key,
+    decode_offset_commit_value,
+)
 
-from .group_world import LOST, RANGE, World, hard_state, reload
+from .group_world import LOST, RANGE, LogItem, Marker, World, hard_state, reload
 
 STICKY = ("sticky", b"\x00\x01\x00\x00\x00\x01\x00\x01u\xff\xff\xff\xff")
 PROTOCOLS = st.sampled_from([RANGE, (*RANGE, STICKY), (STICKY, *RANGE)])
+PRODUCERS = st.sampled_from([1, 2])
 INSTANCES = st.sampled_from(["s1", "s2"])
 A_LONG_TIME_MS = 50_000_000.0
 
@@ -128,6 +134,15 @@ class GroupSimulation(RuleBasedStateMachine):
             offset, member_id=member_id, generation=group.generation, instance_id=self.instance_of.get(member_id)
         )
 
+    @rule(topic=st.sampled_from(["t", "u"]), producer=PRODUCERS)
+    def commit_in_transaction(self, topic: str, producer: int) -> None:
+        offset = OffsetToCommit(topic, 0, len(self.world.records))
+        assert self.world.commit(offset, producer_id=producer) == [ErrorCode.NONE]
+
+    @rule(producer=PRODUCERS, commit=st.booleans())
+    def end_transaction(self, producer: int, commit: bool) -> None:
+        self.world.end_transaction(producer, commit=commit)
+
     # What administrators and time do
 
     @rule(ms=st.sampled_from([1.0, 500.0, 3000.0, 9000.0, 20_000.0, 70_000.0]))
@@ -229,8 +244,14 @@ class GroupSimulation(RuleBasedStateMachine):
             assert live == self.hard_before, "hard state changed without a record"
             return
         assert hard_state(reload(self.world.records)) == live
-        snapshot = [encode_entry(entry, 0) for entry in self.world.machine.snapshot()]
-        assert hard_state(reload(snapshot)) == live
+        snapshot: list[LogItem] = [(encode_entry(entry, 0), NO_PRODUCER) for entry in self.world.machine.snapshot()]
+        assert hard_state(reload(snapshot))[0] == live[0]
+        assert newest_committed(self.world.records) == {
+            (name, topic): value.offset
+            for name, group in self.world.machine.groups.items()
+            for topic, partitions in group.offsets.items()
+            for value in partitions.values()
+        }
         self.records_checked, self.hard_before = len(self.world.records), copy.deepcopy(live)
 
     @invariant()
@@ -283,6 +304,32 @@ class GroupSimulation(RuleBasedStateMachine):
         self.world.wait(A_LONG_TIME_MS)
         assert not self.world.open
         assert all(group.is_empty for group in self.world.machine.groups.values())
+
+
+def newest_committed(records: list[LogItem]) -> dict[tuple[str, str], int]:
+    """Each record either counts by itself or by its transaction's marker; the last in the log that counts wins."""
+    committed: dict[tuple[str, str], tuple[int, int]] = {}
+    pending: dict[tuple[int, str, str], tuple[int, int]] = {}
+    for position, item in enumerate(records):
+        if isinstance(item, Marker):
+            for owner, group, topic in [key for key in pending if key[0] == item.producer_id]:
+                found = pending.pop((owner, group, topic))
+                if item.commit:
+                    committed[group, topic] = max(found, committed.get((group, topic), (-1, -1)))
+            continue
+        record, producer = item
+        key = decode_key(record.key or b"")
+        if not isinstance(key, OffsetCommitKey):
+            continue
+        name = (key.group, key.topic)
+        if record.value is None:
+            committed.pop(name, None)
+            pending = {key: value for key, value in pending.items() if key[1:] != name}
+        elif producer == NO_PRODUCER:
+            committed[name] = (position, decode_offset_commit_value(record.value).offset)
+        else:
+            pending[producer, *name] = (position, decode_offset_commit_value(record.value).offset)
+    return {name: offset for name, (_, offset) in committed.items()}
 
 
 def as_if_written(group: Group) -> GroupMetadataValue:

@@ -10,6 +10,7 @@ from ottla.model.names import NO_TOPIC_ID
 NO_MEMBER = ""
 NO_GENERATION = -1
 NO_EXPIRY = -1
+NO_PRODUCER = -1
 
 Protocols = tuple[tuple[str, bytes], ...]
 """(name, metadata) in the member's order of preference."""
@@ -117,3 +118,10 @@ class Commit(msgspec.Struct, frozen=True):
     """How long to keep these offsets: old clients may say so, and then nothing else counts."""
     unknown_group_error: ErrorCode = ErrorCode.ILLEGAL_GENERATION
     """What to answer a member of a group that is not there: it depends on the version of the request."""
+    producer_id: int = NO_PRODUCER
+    """Whose transaction these offsets are part of, if any: they count when it is committed."""
+    producer_epoch: int = -1
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.producer_id != NO_PRODUCER

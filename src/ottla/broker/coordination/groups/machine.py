@@ -13,6 +13,7 @@ from ottla.broker.coordination.groups import joining, membership, offsets, rebal
 from ottla.broker.coordination.groups.events import Commit, GroupRules, Join, Joined, Leave, Left, Sync, Synced
 from ottla.broker.coordination.groups.group import JOIN_TIMER, SESSION_TIMER, SYNC_TIMER, Group
 from ottla.broker.coordination.groups.offsets import Committed, Entry
+from ottla.broker.coordination.groups.pending import PendingOffsets
 from ottla.broker.coordination.groups.states import State
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.coordinator_records import (
@@ -30,6 +31,7 @@ MEMBER_RECORD_OVERHEAD_BYTES = 60
 class GroupMachine:
     def __init__(self) -> None:
         self.groups: dict[str, Group] = {}
+        self.pending = PendingOffsets()
 
     # Members
 
@@ -120,7 +122,7 @@ class GroupMachine:
             error = offsets.check_commit(group, event)
             if error:
                 raise ApiError(error)
-            if group.state is State.STABLE or group.state is State.PREPARING:
+            if not event.is_transactional and (group.state is State.STABLE or group.state is State.PREPARING):
                 timer = group.extend_session(group.members[event.member_id], now)
         return offsets.commit(event, now.wall, rules), timer
 
@@ -133,19 +135,25 @@ class GroupMachine:
 
     def expire(self, now: Now, rules: GroupRules) -> Iterator[list[Entry]]:
         """What to drop, group by group, so that the caller can take breaths in between."""
+        pending = self.pending
         for group in list(self.groups.values()):
             if self.groups.get(group.group_id) is not group:
                 continue
-            records, nothing_left = offsets.expire(group, now.wall, rules.offsets_retention_ms)
-            if nothing_left and group.is_empty and not group.pending_joins:
+            records, nothing_left = offsets.expire(group, pending, now.wall, rules.offsets_retention_ms)
+            if nothing_left and group.is_empty and not group.pending_joins and not pending.of_group(group.group_id):
                 records.append((GroupMetadataKey(group.group_id), None))
             if records:
                 yield records
 
     def delete_topics(self, topics: Iterable[str]) -> list[Entry]:
-        return [
-            entry for group in self.groups.values() for topic in topics for entry in offsets.delete_topic(group, topic)
-        ]
+        gone = dict.fromkeys(key for topic in topics for key in self.pending.of_topic(topic))
+        gone.update(
+            (key, None)
+            for group in self.groups.values()
+            for topic in topics
+            for key in offsets.committed_keys(group, topic)
+        )
+        return [(key, None) for key in gone]
 
     # Administration
 
@@ -153,7 +161,7 @@ class GroupMachine:
         group = self._existing(group_id)
         if not group.is_empty:
             raise ApiError(ErrorCode.NON_EMPTY_GROUP)
-        return [*offsets.delete_all(group), (GroupMetadataKey(group_id), None)]
+        return [*offsets.delete_all(group, self.pending), (GroupMetadataKey(group_id), None)]
 
     def _existing(self, group_id: str) -> Group:
         group = self.groups.get(group_id)
@@ -171,8 +179,12 @@ class GroupMachine:
                 if group is None:
                     group = self.groups[key.group] = Group(key.group)
                 group.put_offset(key.topic, key.partition, value)
-            elif group is not None:
+                if self.pending.open:
+                    self.pending.overtake(key)
+                return
+            if group is not None:
                 group.drop_offset(key.topic, key.partition)
+            self.pending.forget(key)
         elif isinstance(key, GroupMetadataKey):
             if value is None:
                 self._drop(key.group)
@@ -182,6 +194,17 @@ class GroupMachine:
             if group is None:
                 group = self.groups[key.group] = Group(key.group)
             group.adopt(value)
+
+    def replay_pending(self, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue) -> None:
+        """One record of a transactional batch."""
+        self.pending.put(producer_id, key, value)
+
+    def replay_marker(self, producer_id: int, *, commit: bool) -> None:
+        for key, value in self.pending.end(producer_id, commit=commit):
+            group = self.groups.get(key.group)
+            if group is None:
+                group = self.groups[key.group] = Group(key.group)
+            group.put_offset(key.topic, key.partition, value)
 
     def _drop(self, group_id: str) -> None:
         """The group is gone, but offsets are only dropped by name: a group that moved to a newer protocol (on a

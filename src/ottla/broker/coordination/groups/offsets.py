@@ -6,6 +6,7 @@ from uuid import UUID
 
 from ottla.broker.coordination.groups.events import NO_EXPIRY, Commit, GroupRules
 from ottla.broker.coordination.groups.group import Group
+from ottla.broker.coordination.groups.pending import PendingOffsets
 from ottla.broker.coordination.groups.states import State
 from ottla.model.errors import ErrorCode
 from ottla.model.names import NO_TOPIC_ID
@@ -27,14 +28,18 @@ def check_commit(group: Group, event: Commit) -> ErrorCode:
     if event.generation < 0 and group.state is State.EMPTY:
         return ErrorCode.NONE  # a consumer that assigns its own partitions, or an administrator
     if event.generation < 0 and not event.member_id and event.instance_id is None:
-        return ErrorCode.UNKNOWN_MEMBER_ID  # members are at work here: outsiders may not move their offsets
+        # Members are at work here: outsiders may not move their offsets. Old transactional producers cannot say who
+        # they are; they are believed.
+        return ErrorCode.NONE if event.is_transactional else ErrorCode.UNKNOWN_MEMBER_ID
     error = group.check_member(event.member_id, event.instance_id)
     if error:
         return error
     if event.generation != group.generation:
         return ErrorCode.ILLEGAL_GENERATION
-    # The member knows the new generation but not yet what it owns in it.
-    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is State.COMPLETING else ErrorCode.NONE
+    # The member knows the new generation but not yet what it owns in it. What it read before belongs to its
+    # transaction, though, which it must be able to finish.
+    in_between = group.state is State.COMPLETING and not event.is_transactional
+    return ErrorCode.REBALANCE_IN_PROGRESS if in_between else ErrorCode.NONE
 
 
 def commit(event: Commit, now_wall: int, rules: GroupRules) -> Committed:
@@ -85,19 +90,21 @@ def delete(group: Group, partitions: Iterable[tuple[str, int]]) -> Committed:
     return Committed(records, errors)
 
 
-def delete_all(group: Group) -> list[Entry]:
-    return [
-        (OffsetCommitKey(group.group_id, topic, partition), None)
+def delete_all(group: Group, pending: PendingOffsets) -> list[Entry]:
+    keys = {
+        OffsetCommitKey(group.group_id, topic, partition): None
         for topic, partitions in group.offsets.items()
         for partition in partitions
-    ]
+    }
+    keys.update(dict.fromkeys(pending.of_group(group.group_id)))
+    return [(key, None) for key in keys]
 
 
-def delete_topic(group: Group, topic: str) -> list[Entry]:
-    return [(OffsetCommitKey(group.group_id, topic, partition), None) for partition in group.offsets.get(topic, ())]
+def committed_keys(group: Group, topic: str) -> list[OffsetCommitKey]:
+    return [OffsetCommitKey(group.group_id, topic, partition) for partition in group.offsets.get(topic, ())]
 
 
-def expire(group: Group, now_wall: int, retention_ms: int) -> tuple[list[Entry], bool]:
+def expire(group: Group, pending: PendingOffsets, now_wall: int, retention_ms: int) -> tuple[list[Entry], bool]:
     """Drop what has been kept long enough. The flag tells whether nothing is left.
 
     While a group has members its offsets stay, except for topics it no longer reads. Without members they age
@@ -118,8 +125,9 @@ def expire(group: Group, now_wall: int, retention_ms: int) -> tuple[list[Entry],
             nothing_left = False
             continue
         for partition, value in partitions.items():
-            if _is_expired(value, since_empty, now_wall, retention_ms):
-                expired.append((OffsetCommitKey(group.group_id, topic, partition), None))
+            key = OffsetCommitKey(group.group_id, topic, partition)
+            if _is_expired(value, since_empty, now_wall, retention_ms) and key not in pending:
+                expired.append((key, None))
             else:
                 nothing_left = False
     return expired, nothing_left
