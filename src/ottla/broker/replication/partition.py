@@ -7,6 +7,7 @@ import asyncio
 
 from ottla.broker.replication.waiters import FetchWait
 from ottla.broker.storage.log import AppendResult, Log, LogSlice
+from ottla.broker.storage.markers import Marker
 from ottla.broker.storage.validation import AppendOrigin
 from ottla.cluster.image import PartitionImage
 from ottla.model.errors import ApiError, ErrorCode
@@ -33,7 +34,12 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        return self.log.end_offset
+        """Up to where every transaction is decided: what a reader of committed records may see."""
+        return min(self.log.first_unstable_offset, self.high_watermark)
+
+    def open_transaction(self, producer_id: int, producer_epoch: int | None = None) -> int | None:
+        """The first offset of the producer's open transaction (of this epoch, when one is given)."""
+        return self.log.producers.open_transaction(producer_id, producer_epoch)
 
     def check_epoch(self, known_by_client: int) -> None:
         """Refuse a client that knows an older or a newer leader than this one."""
@@ -65,6 +71,29 @@ class Partition:
         result = self.log.append_as_leader(records, self.leader_epoch, now_ms, origin=AppendOrigin.COORDINATOR)
         if self.waiters:
             self._tell_waiters(len(records))
+        return result
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        commit: bool,
+        coordinator_epoch: int,
+        now_ms: int,
+        transaction_version: int = 1,
+    ) -> AppendResult:
+        """Write how the producer's transaction ended here, and let those read on who waited for it.
+
+        Refuses a marker of an older producer epoch (INVALID_PRODUCER_EPOCH; from transaction version 2 on the epoch
+        must be above that of the records) or of an older coordinator (TRANSACTION_COORDINATOR_FENCED).
+        """
+        result = self.log.append_marker(
+            producer_id, producer_epoch, Marker(commit, coordinator_epoch), self.leader_epoch, now_ms,
+            transaction_version=transaction_version,
+        )  # fmt: skip
+        if self.waiters:
+            self._tell_waiters(result.byte_count)
         return result
 
     def read(self, offset: int, max_bytes: int, *, committed_only: bool, min_one_batch: bool) -> LogSlice:

@@ -45,6 +45,8 @@ class Flusher:
         segment.release_indexes()
         for suffix in (SUFFIX_INDEX, SUFFIX_TIME_INDEX):
             self._disk.sync_path(segment.prefix + suffix)
+        if segment.transactions.stored:
+            self._disk.sync_path(segment.transactions.path)
 
     def _flush_names(self) -> None:
         epochs_dirty, self.epochs_dirty = self.epochs_dirty, False

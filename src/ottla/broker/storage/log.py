@@ -17,13 +17,15 @@ from ottla.broker.storage.disk import PASSING_ERRORS, Disk
 from ottla.broker.storage.flushing import Flusher
 from ottla.broker.storage.index import OFFSET_ENTRY_BYTES, RELATIVE_OFFSET_MAX, TIME_ENTRY_BYTES, IndexCache
 from ottla.broker.storage.leader_epochs import LeaderEpochs
+from ottla.broker.storage.markers import Marker, encode_marker, read_marker
 from ottla.broker.storage.producer_state import ProducerState
 from ottla.broker.storage.results import AppendResult, LogSlice
 from ottla.broker.storage.retention import expired_segments
 from ottla.broker.storage.segment import Segment, segment_prefix
 from ottla.broker.storage.segments import SegmentList
-from ottla.broker.storage.snapshots import SnapshotFiles, control_epoch, rebuild_producers
+from ottla.broker.storage.snapshots import SnapshotFiles, rebuild_producers
 from ottla.broker.storage.timestamps import Found, first_at_or_after, newest
+from ottla.broker.storage.transaction_index import AbortedTransaction
 from ottla.broker.storage.validation import (
     AppendOrigin,
     AppendRules,
@@ -40,7 +42,7 @@ from ottla.protocol.compression import Buffer
 from ottla.protocol.errors import CorruptBatch
 from ottla.protocol.records import CONTROL, LOG_APPEND_TIME, BatchHeader, check_crc, iterate_batches
 
-__all__ = ["AppendOrigin", "AppendResult", "Log", "LogEnvironment", "LogSlice"]
+__all__ = ["AbortedTransaction", "AppendOrigin", "AppendResult", "Log", "LogEnvironment", "LogSlice"]
 
 NO_TIME = -1
 
@@ -84,6 +86,8 @@ class Log:
         self.last_flush_ms = now_ms
         self.failure: str | None = None
         self.segments = SegmentList(segments)
+        # No abort is known after this offset, so most reads need not look for one.
+        self._last_abort = max((s.transactions.last_offset for s in segments if s.transactions.stored), default=-1)
         self._set_end(end_offset, self.segments.active)
         self.snapshots = snapshots
         self._environment = environment
@@ -180,11 +184,37 @@ class Log:
             raise self._storage_error(error, "cannot append to") from error
         self._set_end(last_offset + 1, active)
         if header.producer_id >= 0:
-            coordinator_epoch = control_epoch(records) if header.attributes & CONTROL else -1
-            self.producers.update(header, base_offset, header.max_timestamp, coordinator_epoch)
+            if header.attributes & CONTROL:
+                self._end_transaction(header, base_offset, records)
+            else:
+                self.producers.update(header, base_offset, header.max_timestamp)
         return AppendResult(
             base_offset, last_offset, append_time_ms, self.start_offset, False, header.record_count, length
         )
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        marker: Marker,
+        leader_epoch: int,
+        now_ms: int,
+        *,
+        transaction_version: int,
+    ) -> AppendResult:
+        """End the producer's transaction in this log. Raises ApiError if the marker comes from the past."""
+        self.producers.check_marker(producer_id, producer_epoch, marker.coordinator_epoch, transaction_version)
+        batch = encode_marker(producer_id, producer_epoch, marker, now_ms)
+        return self.append_as_leader(batch, leader_epoch, now_ms, origin=AppendOrigin.COORDINATOR)
+
+    def _end_transaction(self, header: BatchHeader, offset: int, batch: Buffer) -> None:
+        marker = read_marker(batch)
+        if marker is None:
+            return
+        ended = self.producers.end(header, offset, marker)
+        if ended is not None and not marker.commit:
+            self.segments.active.transactions.add(AbortedTransaction(*ended))
+            self._last_abort = offset
 
     def append_as_follower(self, records: Buffer, now_ms: int) -> AppendResult:
         """Append batches that a leader has already checked and numbered; a last one cut short is left out."""
@@ -218,8 +248,10 @@ class Log:
             raise self._storage_error(error, "cannot append to") from error
         self._set_end(expected, self.segments.active)
         for position, header in batches:
-            coordinator_epoch = control_epoch(memoryview(records)[position:]) if header.is_control else -1
-            self.producers.update(header, header.base_offset, header.max_timestamp, coordinator_epoch)
+            if header.is_control:
+                self._end_transaction(header, header.base_offset, memoryview(records)[position:])
+            else:
+                self.producers.update(header, header.base_offset, header.max_timestamp)
         count = sum(header.record_count for _, header in batches)
         return AppendResult(
             first_offset, expected - 1, NO_TIME, self.start_offset, False, count, length, len(batches)
@@ -315,6 +347,27 @@ class Log:
             if offset < self.start_offset:  # retention took the segment away while it was read
                 raise self._out_of_range(offset) from None
             raise self._storage_error(error, "cannot read") from error
+
+    def aborted_transactions(self, from_offset: int, to_offset: int) -> list[AbortedTransaction]:
+        """Aborted transactions with records in [from_offset, to_offset), by their first offset."""
+        if from_offset > self._last_abort:
+            return []
+        found: list[AbortedTransaction] = []
+        try:
+            for segment in self.segments.from_offset(from_offset):
+                if segment.transactions.collect(from_offset, to_offset, found):
+                    break
+        except (OSError, CorruptBatch) as error:
+            if from_offset < self.start_offset:  # retention took the segment away meanwhile
+                raise self._out_of_range(from_offset) from None
+            raise self._storage_error(error, "cannot read") from error
+        return sorted(found, key=lambda transaction: transaction.first_offset)
+
+    @property
+    def first_unstable_offset(self) -> int:
+        """Where the oldest open transaction begins, as far as it still lies in the log; its end if there is none."""
+        first = self.producers.first_unstable_offset()
+        return self.end_offset if first is None else max(first, self.start_offset)
 
     def offset_for_timestamp(self, timestamp: int) -> Found | None:
         """(timestamp, offset, leader epoch) of the first record that is at least this recent."""

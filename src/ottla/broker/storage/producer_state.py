@@ -1,15 +1,19 @@
-"""What a partition remembers of its idempotent producers: enough to tell a retry from a gap.
+"""What a partition remembers of its producers: enough to tell a retry from a gap, and which transactions are open.
 
-The decisions are pure: `check` says what a batch is, `update` notes that it was appended. Snapshots are Kafka's
-.snapshot files; they carry a checksum, so a torn one is recognised and the state is rebuilt from the log instead.
+The decisions are pure: `check` says what a batch is, `update` notes that it was appended, `end` that a marker was.
+Snapshots are Kafka's .snapshot files; they carry a checksum, so a torn one is recognised and the state is rebuilt from
+the log instead.
 """
 
 import struct
+from collections import OrderedDict
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 from crc32c import crc32c
 
+from ottla.broker.storage.markers import Marker
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.records import CONTROL, NO_PRODUCER_ID, NO_SEQUENCE, TRANSACTIONAL, BatchHeader
 
@@ -17,6 +21,9 @@ BATCHES_REMEMBERED = 5
 SEQUENCE_MAX = 2**31 - 1
 NO_PRODUCER_EPOCH = -1
 NO_OFFSET = -1
+EPOCH_MAX = 2**15 - 1
+EPOCH_BUMPED_BY_END = 2
+"""From this transaction version on a marker carries an epoch above that of the records it ends."""
 
 _SNAPSHOT_VERSION = 1
 _SNAPSHOT_HEAD = struct.Struct(">hI")
@@ -38,8 +45,17 @@ class SentBatch(msgspec.Struct, frozen=True, gc=False):
         return self.last_offset - self.offset_delta
 
 
+class EndedTransaction(NamedTuple):
+    """A transaction that a marker has just ended."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
 class ProducerEntry:
-    """What is known of one producer id. The transaction fields are kept for the transaction coordinator's markers."""
+    """What is known of one producer id."""
 
     __slots__ = ("batches", "coordinator_epoch", "current_txn_first_offset", "epoch", "last_timestamp", "producer_id")
 
@@ -66,6 +82,9 @@ class ProducerEntry:
 class ProducerState:
     def __init__(self) -> None:
         self.entries: dict[int, ProducerEntry] = {}
+        # First offsets of the open transactions, with their producers. A transaction begins at the end of the log, so
+        # the order of arrival is the order of offsets and the oldest is always in front.
+        self._open: OrderedDict[int, int] = OrderedDict()
 
     def check(self, header: BatchHeader, *, from_client: bool) -> SentBatch | None:
         """Judge a batch before it is appended: None means append it, a SentBatch that it is a retry of that one.
@@ -105,36 +124,88 @@ class ProducerState:
             )
         return None
 
-    def update(self, header: BatchHeader, base_offset: int, timestamp: int, coordinator_epoch: int = -1) -> None:
+    def check_marker(
+        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int
+    ) -> None:
+        """Refuse a marker of an older epoch (INVALID_PRODUCER_EPOCH) or coordinator (TRANSACTION_COORDINATOR_FENCED).
+
+        From transaction version 2 on the epoch must be above that of the records; only a marker that comes again
+        after the end has the same one, and so does one at the very last epoch, which cannot be raised.
+        """
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            return
+        stale = producer_epoch < entry.epoch
+        if transaction_version >= EPOCH_BUMPED_BY_END and producer_epoch == entry.epoch:
+            stale = entry.current_txn_first_offset != NO_OFFSET and producer_epoch != EPOCH_MAX
+        if stale:
+            raise ApiError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"a marker of epoch {producer_epoch} cannot end what producer {producer_id} wrote in {entry.epoch}",
+            )
+        if coordinator_epoch < entry.coordinator_epoch:
+            raise ApiError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"producer {producer_id} knows coordinator epoch {entry.coordinator_epoch}, not {coordinator_epoch}",
+            )
+
+    def update(self, header: BatchHeader, base_offset: int, timestamp: int) -> None:
         """Note that the batch was appended at `base_offset`; used live and when reading a log alike."""
         producer_id = header.producer_id
         if producer_id == NO_PRODUCER_ID:
             return
         entry = self.entries.get(producer_id)
-        if entry is None:
-            entry = self.entries[producer_id] = ProducerEntry(producer_id)
-        if entry.epoch != header.producer_epoch:
-            entry.epoch = header.producer_epoch
-            entry.batches.clear()
+        if entry is None or entry.epoch != header.producer_epoch:
+            entry = self._entry(header)
         entry.last_timestamp = timestamp
-        attributes = header.attributes
-        if attributes & CONTROL:
-            entry.current_txn_first_offset = NO_OFFSET
-            entry.coordinator_epoch = max(entry.coordinator_epoch, coordinator_epoch)
-            return
         delta = header.last_offset_delta
         batches = entry.batches
         if len(batches) == BATCHES_REMEMBERED:
             del batches[0]
         first = header.base_sequence
         batches.append(SentBatch(first, sequence_after(first, delta), base_offset + delta, delta, timestamp))
-        if attributes & TRANSACTIONAL and entry.current_txn_first_offset == NO_OFFSET:
+        if header.attributes & TRANSACTIONAL and entry.current_txn_first_offset == NO_OFFSET:
             entry.current_txn_first_offset = base_offset
+            self._open[base_offset] = producer_id
+
+    def end(self, header: BatchHeader, offset: int, marker: Marker) -> EndedTransaction | None:
+        """Note that a marker was appended at `offset`; None if the producer had no records here to commit or abort."""
+        entry = self._entry(header)
+        entry.last_timestamp = header.max_timestamp
+        entry.coordinator_epoch = max(entry.coordinator_epoch, marker.coordinator_epoch)
+        first = entry.current_txn_first_offset
+        if first == NO_OFFSET:
+            return None
+        entry.current_txn_first_offset = NO_OFFSET
+        self._open.pop(first, None)
+        return EndedTransaction(header.producer_id, first, offset, next(iter(self._open), offset + 1))
+
+    def _entry(self, header: BatchHeader) -> ProducerEntry:
+        entry = self.entries.get(header.producer_id)
+        if entry is None:
+            entry = self.entries[header.producer_id] = ProducerEntry(header.producer_id)
+        if entry.epoch != header.producer_epoch:
+            entry.epoch = header.producer_epoch
+            entry.batches.clear()
+        return entry
+
+    def restore(self, entries: Iterable[ProducerEntry]) -> None:
+        """Take what a snapshot told."""
+        self.entries = {entry.producer_id: entry for entry in entries}
+        open_now = [e for e in self.entries.values() if e.current_txn_first_offset != NO_OFFSET]
+        open_now.sort(key=lambda entry: entry.current_txn_first_offset)
+        self._open = OrderedDict((entry.current_txn_first_offset, entry.producer_id) for entry in open_now)
 
     def first_unstable_offset(self) -> int | None:
         """The first offset of the oldest open transaction."""
-        open_at = [e.current_txn_first_offset for e in self.entries.values() if e.current_txn_first_offset != NO_OFFSET]
-        return min(open_at, default=None)
+        return next(iter(self._open), None)
+
+    def open_transaction(self, producer_id: int, epoch: int | None = None) -> int | None:
+        """Where the producer's open transaction begins, if it has one (of this epoch, when one is given)."""
+        entry = self.entries.get(producer_id)
+        if entry is None or entry.current_txn_first_offset == NO_OFFSET or epoch not in (None, entry.epoch):
+            return None
+        return entry.current_txn_first_offset
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that have been silent for too long; returns how many. Open transactions are kept."""
@@ -149,6 +220,7 @@ class ProducerState:
 
     def clear(self) -> None:
         self.entries.clear()
+        self._open.clear()
 
 
 def _check_sequence(header: BatchHeader, entry: ProducerEntry) -> None:
@@ -206,12 +278,14 @@ def decode_snapshot(data: bytes) -> ProducerState | None:
         return None
     if len(data) != head + _COUNT.size + count * _ENTRY.size:
         return None
-    state = ProducerState()
+    entries = []
     for row in _ENTRY.iter_unpack(memoryview(data)[head + _COUNT.size :]):
         producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch, txn_first = row
         entry = ProducerEntry(producer_id, epoch, timestamp, coordinator_epoch, txn_first)
         if last_offset >= 0:
             first_sequence = sequence_before(last_sequence, offset_delta)
             entry.batches.append(SentBatch(first_sequence, last_sequence, last_offset, offset_delta, timestamp))
-        state.entries[producer_id] = entry
+        entries.append(entry)
+    state = ProducerState()
+    state.restore(entries)
     return state

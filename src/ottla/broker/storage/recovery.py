@@ -27,12 +27,12 @@ from ottla.broker.storage.segment import (
     SUFFIX_LOG,
     SUFFIX_SNAPSHOT,
     SUFFIX_TIME_INDEX,
-    SUFFIX_TXN_INDEX,
     Segment,
     base_offsets,
     segment_prefix,
 )
 from ottla.broker.storage.snapshots import SnapshotFiles, rebuild_producers
+from ottla.broker.storage.transaction_index import SUFFIX_TXN_INDEX
 from ottla.config.topic import TopicSettings
 from ottla.model.names import TopicPartition
 from ottla.protocol.errors import CorruptBatch
@@ -82,6 +82,8 @@ class _Opening:
         self._config = config
         self._environment = environment
         self._now_ms = now_ms
+        self._index_from: int | None = None
+        """The first segment whose list of aborted transactions cannot be trusted, by its base offset."""
 
     def open(self, known: KnownOffsets) -> Log:
         names = set(os.listdir(self._directory))
@@ -93,6 +95,7 @@ class _Opening:
             segments, end_offset = self._trust(segments, epochs, names)
         else:
             segments, end_offset = self._recover(segments, epochs, known.recovery_point)
+        self._find_damaged_transactions(segments)
         start_offset = max(known.start_offset, segments[0].base_offset if segments else 0)
         if not segments or start_offset > end_offset:
             # Every record that is left lies before the start: the log is empty and goes on from there. Its producers
@@ -122,8 +125,8 @@ class _Opening:
             self._tp, topic_id, self._directory, self._config, self._environment,
             segments=segments, start_offset=known.start_offset, end_offset=end_offset,
             recovery_point=end_offset if known.clean else min(known.recovery_point, end_offset),
-            leader_epochs=epochs, producers=rebuild_producers(snapshots, segments, end_offset),
-            snapshots=snapshots, now_ms=self._now_ms,
+            leader_epochs=epochs, snapshots=snapshots, now_ms=self._now_ms,
+            producers=rebuild_producers(snapshots, segments, end_offset, index_from=self._index_from),
         )  # fmt: skip
 
     def create_segment(self, base_offset: int) -> Segment:
@@ -184,6 +187,17 @@ class _Opening:
             logger.warning("%s: segment %d is damaged: %s", self._tp, segment.base_offset, error)
         segment.release_indexes()
 
+    def _find_damaged_transactions(self, segments: list[Segment]) -> None:
+        for segment in segments:
+            if self._index_from is not None and segment.base_offset >= self._index_from:
+                return
+            try:
+                if segment.transactions.stored and segment.transactions.last_offset >= 0:
+                    continue
+            except CorruptBatch as error:
+                logger.warning("%s: %s: listing aborted transactions anew", self._tp, error)
+                self._index_from = segment.base_offset
+
     # -- after a crash
 
     def _recover(self, segments: list[Segment], epochs: LeaderEpochs, recovery_point: int) -> tuple[list[Segment], int]:
@@ -192,7 +206,7 @@ class _Opening:
         for number, segment in enumerate(segments):
             if segment.base_offset <= recovery_point:
                 first = number
-        end_offset = segments[first].base_offset if segments else 0
+        end_offset = self._index_from = segments[first].base_offset if segments else 0
         kept = segments[:first]
         whole = True
         for segment in segments[first:]:

@@ -24,6 +24,7 @@ from ottla.broker.storage.index import (
     encode_times,
 )
 from ottla.broker.storage.scan import iterate_headers
+from ottla.broker.storage.transaction_index import SUFFIX_TXN_INDEX, TransactionIndex
 from ottla.protocol.compression import Buffer
 from ottla.protocol.errors import CorruptBatch
 from ottla.protocol.records import BATCH_OVERHEAD, LENGTH_PREFIX_BYTES, read_header
@@ -31,7 +32,6 @@ from ottla.protocol.records import BATCH_OVERHEAD, LENGTH_PREFIX_BYTES, read_hea
 SUFFIX_LOG = ".log"
 SUFFIX_INDEX = ".index"
 SUFFIX_TIME_INDEX = ".timeindex"
-SUFFIX_TXN_INDEX = ".txnindex"
 SUFFIX_SNAPSHOT = ".snapshot"
 SUFFIX_DELETED = ".deleted"
 SEGMENT_SUFFIXES = (SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX, SUFFIX_TXN_INDEX)
@@ -61,12 +61,12 @@ class Segment:
         "_cache", "_disk", "_file", "_first_timestamp", "_indexes", "_known", "_largest_from_file", "_largest_known",
         "_loading", "_pwrite", "_ready", "_since_index_bytes",
         "base_offset", "created_ms", "index_interval_bytes", "largest_timestamp", "largest_timestamp_offset", "prefix",
-        "size",
+        "size", "transactions",
     )  # fmt: skip
 
     def __init__(
         self, prefix: str, base_offset: int, size: int, *, disk: Disk, cache: IndexCache, created_ms: int,
-        index_interval_bytes: int,
+        index_interval_bytes: int, new: bool = False,
     ) -> None:  # fmt: skip
         self.prefix = prefix
         self.base_offset = base_offset
@@ -80,6 +80,7 @@ class Segment:
         self._disk = disk
         self._pwrite = disk.pwrite
         self._cache = cache
+        self.transactions = TransactionIndex(prefix, base_offset, disk=disk, cache=cache, empty=new)
         self._file: SegmentFile | None = None
         self._loading = threading.RLock()  # opening the file and loading indexes, which any thread may be first to need
         self._indexes: SegmentIndexes | None = None
@@ -96,7 +97,7 @@ class Segment:
     ) -> "Segment":  # fmt: skip
         segment = cls(
             prefix, base_offset, 0, disk=disk, cache=cache, created_ms=created_ms,
-            index_interval_bytes=index_interval_bytes,
+            index_interval_bytes=index_interval_bytes, new=True,
         )  # fmt: skip
         descriptor = disk.open(prefix + SUFFIX_LOG, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         segment._file = SegmentFile(descriptor)
@@ -351,6 +352,7 @@ class Segment:
 
         Safe beside appends in another thread: entries are only added, and the same entry always has the same bytes.
         """
+        self.transactions.write()
         indexes = self._indexes
         if indexes is None:
             return False
@@ -450,6 +452,7 @@ class Segment:
         if position == 0:
             self._first_timestamp = None
         self._cut_index_files(indexes)
+        self.transactions.truncate(offset)
         for _, header in iterate_headers(self.file, start, position, self.base_offset):
             kept_end = header.next_offset
         self._restore_largest_timestamp(indexes)
@@ -482,6 +485,7 @@ class Segment:
     def close(self) -> None:
         """Let go of memory and descriptor; readers in flight keep theirs."""
         self._cache.forget(self)
+        self._cache.forget(self.transactions)
         self._ready = False
         self._indexes = None
         self._file = None
@@ -492,6 +496,7 @@ class Segment:
         The descriptor stays with whoever still reads this segment and closes with the last of them.
         """
         self._cache.forget(self)
+        self._cache.forget(self.transactions)
         renamed = []
         for suffix in SEGMENT_SUFFIXES:
             target = self.prefix + suffix + SUFFIX_DELETED

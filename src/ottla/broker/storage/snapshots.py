@@ -1,21 +1,20 @@
 """Snapshot files of the producer state, and rebuilding the state from a snapshot and the log behind it."""
 
 import logging
-import struct
 from collections.abc import Sequence
 
 from ottla.broker.storage.disk import Disk, unlink_if_there
+from ottla.broker.storage.markers import read_marker
 from ottla.broker.storage.producer_state import ProducerState, decode_snapshot, encode_snapshot
 from ottla.broker.storage.scan import iterate_headers
 from ottla.broker.storage.segment import SUFFIX_SNAPSHOT, Segment, segment_prefix
-from ottla.protocol.compression import Buffer
+from ottla.broker.storage.transaction_index import AbortedTransaction
 from ottla.protocol.errors import CorruptBatch
-from ottla.protocol.records import NO_PRODUCER_ID, decode_batch
+from ottla.protocol.records import NO_PRODUCER_ID
 
 logger = logging.getLogger(__name__)
 
 KEPT = 2
-_END_TXN_MARKER = struct.Struct(">hi")
 
 
 class SnapshotFiles:
@@ -44,58 +43,89 @@ class SnapshotFiles:
             unlink_if_there(self._path(offset))
             self.offsets.remove(offset)
 
-    def load_latest(self) -> tuple[int, ProducerState] | None:
-        """The newest sound snapshot; damaged ones are deleted."""
-        while self.offsets:
+    def load_latest(self, at_most: int | None = None) -> tuple[int, ProducerState] | None:
+        """The newest sound snapshot (that is not above an offset, if one is given); damaged ones are deleted."""
+        for offset in reversed([offset for offset in self.offsets if at_most is None or offset <= at_most]):
             try:
-                with open(self._path(self.offsets[-1]), "rb") as file:
+                with open(self._path(offset), "rb") as file:
                     state = decode_snapshot(file.read())
             except FileNotFoundError:
                 state = None
             if state is not None:
-                return self.offsets[-1], state
-            unlink_if_there(self._path(self.offsets.pop()))
+                return offset, state
+            unlink_if_there(self._path(offset))
+            self.offsets.remove(offset)
         return None
 
     def _path(self, offset: int) -> str:
         return segment_prefix(self._directory, offset) + SUFFIX_SNAPSHOT
 
 
-def rebuild_producers(snapshots: SnapshotFiles, segments: Sequence[Segment], end_offset: int) -> ProducerState:
-    """The producer state at the end of the log: the newest snapshot, and what the log says after it."""
+def rebuild_producers(
+    snapshots: SnapshotFiles, segments: Sequence[Segment], end_offset: int, *, index_from: int | None = None
+) -> ProducerState:
+    """The producer state at the end of the log: the newest snapshot, and what the log says after it.
+
+    With `index_from` the aborted transactions of the segments from that base offset on are listed anew as well.
+    """
     snapshots.remove_above(end_offset)
     latest = snapshots.load_latest()
     from_offset, state = latest if latest is not None else (0, ProducerState())
-    if from_offset >= end_offset:
+    if index_from is None:
+        if from_offset < end_offset:
+            _replay(state, segments, from_offset, end_offset)
         return state
-    for number, segment in enumerate(segments):
-        if number + 1 < len(segments) and segments[number + 1].base_offset <= from_offset:
-            continue
-        try:
-            position = segment.find(from_offset) if from_offset > segment.base_offset else 0
-            if position is not None:
-                _replay(state, segment, position, from_offset)
-        except CorruptBatch as error:
-            # Only segments from before the recovery point can be damaged here; what lies behind them counts for more.
-            logger.warning("producers of %s are known in part only: %s", segment.prefix, error)
+    aborted: dict[int, list[AbortedTransaction]] = {}
+    if index_from < from_offset:
+        # The newest state is too late to tell where the transactions began that end in these segments.
+        earlier = snapshots.load_latest(index_from)
+        at, past = earlier if earlier is not None else (0, ProducerState())
+        _replay(past, segments, at, from_offset, aborted)
+    _replay(state, segments, from_offset, end_offset, aborted)
+    for segment in segments:
+        if segment.base_offset >= index_from:
+            segment.transactions.replace(aborted.get(segment.base_offset, ()))
     return state
 
 
-def _replay(state: ProducerState, segment: Segment, position: int, from_offset: int) -> None:
+def _replay(
+    state: ProducerState,
+    segments: Sequence[Segment],
+    from_offset: int,
+    to_offset: int,
+    aborted: dict[int, list[AbortedTransaction]] | None = None,
+) -> None:
+    """Let the batches in [from_offset, to_offset) change the state; note aborts by their segment's base offset."""
+    for number, segment in enumerate(segments):
+        if number + 1 < len(segments) and segments[number + 1].base_offset <= from_offset:
+            continue
+        if segment.base_offset >= to_offset:
+            return
+        try:
+            position = segment.find(from_offset) if from_offset > segment.base_offset else 0
+            if position is not None:
+                ends = _replay_segment(state, segment, position, from_offset, to_offset)
+                if aborted is not None and ends:
+                    aborted.setdefault(segment.base_offset, []).extend(ends)
+        except CorruptBatch as error:
+            # Only segments from before the recovery point can be damaged here; what lies behind them counts for more.
+            logger.warning("producers of %s are known in part only: %s", segment.prefix, error)
+
+
+def _replay_segment(
+    state: ProducerState, segment: Segment, position: int, from_offset: int, to_offset: int
+) -> list[AbortedTransaction]:
+    aborted = []
     for at, header in iterate_headers(segment.file, position, segment.size, segment.base_offset):
-        if header.producer_id != NO_PRODUCER_ID and header.base_offset >= from_offset:
-            epoch = control_epoch(segment.read_batch(at)) if header.is_control else -1
-            state.update(header, header.base_offset, header.max_timestamp, epoch)
-
-
-def control_epoch(batch: Buffer) -> int:
-    """The coordinator's epoch in a transaction marker; -1 for other control batches."""
-    try:
-        records = decode_batch(batch)
-    except CorruptBatch:
-        return -1
-    value = records[0].value if records else None
-    if value is None or len(value) < _END_TXN_MARKER.size:
-        return -1
-    epoch: int = _END_TXN_MARKER.unpack_from(value)[1]
-    return epoch
+        if header.base_offset >= to_offset:
+            break
+        if header.producer_id == NO_PRODUCER_ID or header.base_offset < from_offset:
+            continue
+        if not header.is_control:
+            state.update(header, header.base_offset, header.max_timestamp)
+        else:
+            marker = read_marker(segment.read_batch(at))
+            ended = state.end(header, header.base_offset, marker) if marker is not None else None
+            if marker is not None and ended is not None and not marker.commit:
+                aborted.append(AbortedTransaction(*ended))
+    return aborted

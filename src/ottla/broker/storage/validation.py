@@ -19,6 +19,7 @@ from ottla.protocol.records import (
     ATTRIBUTES_POSITION,
     BATCH_OVERHEAD,
     CODEC_MASK,
+    CONTROL,
     CRC_POSITION,
     CRC_START,
     LENGTH_PREFIX_BYTES,
@@ -200,11 +201,14 @@ def stamp_time(records: bytearray | memoryview, header: BatchHeader, append_time
 
 
 def needs_recompression(records: Buffer, rules: AppendRules) -> bool:
-    """Whether the topic names a codec that this batch does not have; a header that does not parse needs nothing."""
+    """Whether the topic names a codec that this batch does not have.
+
+    Markers are never compressed, and a header that does not parse needs nothing.
+    """
     if rules.target_codec is None or len(records) < BATCH_OVERHEAD:
         return False
     (attributes,) = _INT16.unpack_from(records, ATTRIBUTES_POSITION)
-    return int(attributes & CODEC_MASK) != rules.target_codec
+    return int(attributes & CODEC_MASK) != rules.target_codec and not attributes & CONTROL
 
 
 def recompress(records: Buffer, rules: AppendRules) -> bytearray:
