@@ -10,6 +10,6 @@ _counter = itertools.count(1)
 
 
 @pytest.fixture
-def unique(request: pytest.FixtureRequest) -> Callable[[str], str]:
+def unique() -> Callable[[str], str]:
     """Names that no other test of this run uses, so that tests can share a broker."""
     return lambda prefix: f"{prefix}-{os.getpid()}-{next(_counter)}"
