@@ -5,6 +5,7 @@ KAFKA_URI set nothing is started, so an empty class in its place is enough.
 """
 
 import importlib.metadata
+import importlib.util
 import os
 import subprocess
 import sys
@@ -64,18 +65,22 @@ def suite() -> Path:
 
 
 def _download(version: str, into: Path) -> None:
-    """With the pip of the interpreter that made this environment: the environment itself may have none."""
-    python: str = getattr(sys, "_base_executable", sys.executable)
-    command = [python, "-m", "pip", "--python", sys.executable, "download", "--no-binary", ":all:", "--no-deps"]
-    command += ["--dest", str(into), f"kafka-python=={version}"]
+    wanted = ["download", "--no-binary", ":all:", "--no-deps", "--dest", str(into), f"kafka-python=={version}"]
     # pip asks a distribution for its metadata, which takes setuptools: ours if there is one, else one that pip fetches.
     for how in (["--no-build-isolation"], []):
         done = subprocess.run(
-            [*command, *how], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True
+            [*_pip(), *wanted, *how], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True
         )
         if not done.returncode:
             return
     pytest.fail(f"kafka-python's source distribution could not be fetched from a package index:\n{done.stdout}")
+
+
+def _pip() -> list[str]:
+    """This environment's pip or, where it was made without one, that of the interpreter it was made from."""
+    if importlib.util.find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip"]
+    return [getattr(sys, "_base_executable", sys.executable), "-m", "pip", "--python", sys.executable]
 
 
 @pytest.fixture
