@@ -19,8 +19,10 @@ from collections.abc import Callable
 import uvloop
 
 from ottla.broker.controller.loop import Controller
+from ottla.broker.coordination.markers import LocalMarkers
 from ottla.broker.coordination.partition_log import PartitionLog
 from ottla.broker.coordination.runtime import GroupCoordinator
+from ottla.broker.coordination.transaction_runtime import TransactionCoordinator
 from ottla.broker.handlers.context import Broker
 from ottla.broker.handlers.fetch_sessions import FetchSessions
 from ottla.broker.handlers.table import advertised
@@ -35,7 +37,7 @@ from ottla.config.broker import BrokerSettings
 from ottla.config.listeners import ListenerAddress, advertised_listeners, opened_listeners
 from ottla.config.live import LiveConfig
 from ottla.model.clock import Clock
-from ottla.model.names import TopicPartition
+from ottla.model.names import TRANSACTION_STATE, TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +91,14 @@ class Node:
         self.groups = GroupCoordinator(
             PartitionLog(self.partitions, self.store, self.clock), lambda: self.config.broker, self.clock
         )
+        self.transactions = TransactionCoordinator(
+            PartitionLog(self.partitions, self.store, self.clock, TRANSACTION_STATE),
+            lambda: self.config.broker,
+            self.clock,
+            LocalMarkers(self.partitions, self.groups, self.store, self.clock),
+            self.controller.allocate_producer_id,
+            lambda partition: self.store.image.topics[TRANSACTION_STATE].partitions[partition].leader_epoch,
+        )
         self._server: Server | None = None
         self._jobs: Jobs | None = None
 
@@ -100,6 +110,7 @@ class Node:
         self._forget_strays()
         self.store.subscribe(self._on_change)
         self.groups.start()
+        self.transactions.start()
         loop = asyncio.get_running_loop()
         self._server = Server(self.config, Dispatcher(self._handler_context(), loop), loop)
         self._server.bind(opened_listeners(self.config.broker))
@@ -112,6 +123,7 @@ class Node:
     async def stop(self) -> None:
         # First whatever is parked is answered: a consumer waiting in a rebalance must not hold up the stop.
         self.groups.shutdown()
+        self.transactions.shutdown()
         for partition in self.partitions:
             partition.stop()
         if self._server is not None:
@@ -131,6 +143,7 @@ class Node:
             partitions=self.partitions,
             logs=self.logs,
             groups=self.groups,
+            transactions=self.transactions,
             fetch_sessions=FetchSessions(
                 lambda: self.config.broker.max_incremental_fetch_session_cache_slots,
                 lambda: random.randrange(1, 2**31),  # noqa: S311 (an id, not a secret)
@@ -145,6 +158,7 @@ class Node:
         if gone:
             self.groups.on_topics_deleted(gone)
         self.groups.refresh()
+        self.transactions.refresh()
 
     def _apply_settings(self, old: ClusterImage | None, new: ClusterImage) -> None:
         if old is None or old.broker_configs is not new.broker_configs:
@@ -203,6 +217,16 @@ class Node:
             ),
             Job("producer expiry", lambda: PRODUCER_EXPIRY_INTERVAL_MS, expire_producers),
             Job("offset expiry", lambda: settings.offsets_retention_check_interval_ms, self.groups.expire),
+            Job(
+                "transaction timeouts",
+                lambda: settings.transaction_abort_timed_out_transaction_cleanup_interval_ms,
+                self.transactions.abort_timed_out,
+            ),
+            Job(
+                "transactional id expiry",
+                lambda: settings.transaction_remove_expired_transaction_cleanup_interval_ms,
+                self.transactions.expire,
+            ),
         ]
 
     def _flush_interval_ms(self) -> int:

@@ -349,19 +349,20 @@ _TABLE: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "transactions are not served yet",
+        "the transaction log is read in pieces of a fixed size",
         """
-        transaction.state.log.min.isr=2|1
         transaction.state.log.load.buffer.size=5242880
-        transaction.state.log.replication.factor=3|1
-        transaction.state.log.num.partitions=50
-        transaction.state.log.segment.bytes=104857600
-        transaction.partition.verification.enable=true
-        transactional.id.expiration.ms=604800000
-        transaction.max.timeout.ms=900000
-        transaction.abort.timed.out.transaction.cleanup.interval.ms=10000
-        transaction.remove.expired.transaction.cleanup.interval.ms=3600000
+        """,
+    ),
+    (
+        "transactions are ended by their producers or by their timeout; two-phase commit is not served",
+        """
         transaction.two.phase.commit.enable=false
+        """,
+    ),
+    (
+        "partitions and the transaction coordinator are in one process, which needs no retries",
+        """
         add.partitions.to.txn.retry.backoff.max.ms=100
         add.partitions.to.txn.retry.backoff.ms=20
         """,

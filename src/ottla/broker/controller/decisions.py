@@ -13,7 +13,7 @@ from ottla.config.broker import BrokerSettings
 from ottla.config.setting import ConfigError
 from ottla.config.topic import validate_topic_overrides
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.names import CONSUMER_OFFSETS, NO_TOPIC_ID, check_topic_name
+from ottla.model.names import CONSUMER_OFFSETS, NO_TOPIC_ID, TRANSACTION_STATE, check_topic_name
 
 PARTITIONS_PER_REQUEST_MAX = 10_000
 USE_DEFAULT = -1
@@ -124,6 +124,8 @@ def plan_deletions(wanted: Sequence[tuple[str | None, UUID]], image: ClusterImag
 
 def automatic_topic(name: str, image: ClusterImage, settings: BrokerSettings) -> NewTopic:
     """The topic that comes into being because someone used its name."""
+    if name == TRANSACTION_STATE:
+        return _transactions_topic(image, settings)
     if name != CONSUMER_OFFSETS:
         return NewTopic(name)
     return NewTopic(
@@ -134,6 +136,22 @@ def automatic_topic(name: str, image: ClusterImage, settings: BrokerSettings) ->
             ("cleanup.policy", "compact"),
             ("compression.type", "producer"),
             ("segment.bytes", str(settings.offsets_topic_segment_bytes)),
+        ),
+    )
+
+
+def _transactions_topic(image: ClusterImage, settings: BrokerSettings) -> NewTopic:
+    replicas = max(1, min(settings.transaction_state_log_replication_factor, len(image.brokers)))
+    return NewTopic(
+        TRANSACTION_STATE,
+        partitions=settings.transaction_state_log_num_partitions,
+        replication_factor=replicas,
+        configs=(
+            ("cleanup.policy", "compact"),
+            ("compression.type", "uncompressed"),
+            ("min.insync.replicas", str(min(settings.transaction_state_log_min_isr, replicas))),
+            ("segment.bytes", str(settings.transaction_state_log_segment_bytes)),
+            ("unclean.leader.election.enable", "false"),
         ),
     )
 

@@ -28,7 +28,7 @@ from ottla.cluster.image import TopicImage
 from ottla.cluster.store import MetadataStore, VersionConflict, Write
 from ottla.config.live import LiveConfig
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.names import CONSUMER_OFFSETS, new_topic_id
+from ottla.model.names import CONSUMER_OFFSETS, TRANSACTION_STATE, new_topic_id
 
 PRODUCER_ID_BLOCK = 1000
 _ATTEMPTS_MAX = 10
@@ -133,6 +133,10 @@ class Controller:
     async def ensure_offsets_topic(self) -> TopicImage:
         """__consumer_offsets, created on first use."""
         return await self.ensure_topic(CONSUMER_OFFSETS)
+
+    async def ensure_transactions_topic(self) -> TopicImage:
+        """__transaction_state, created on first use."""
+        return await self.ensure_topic(TRANSACTION_STATE)
 
     async def allocate_producer_id(self) -> int:
         """A producer id that was never given out before, nor will be again, whatever crashes.

@@ -8,6 +8,7 @@ import msgspec
 
 from ottla.broker.controller.loop import Controller
 from ottla.broker.coordination.runtime import GroupCoordinator
+from ottla.broker.coordination.transaction_runtime import TransactionCoordinator
 from ottla.broker.handlers.fetch_sessions import FetchSessions
 from ottla.broker.replication.partitions import Partitions
 from ottla.broker.storage.log import LogSlice
@@ -39,6 +40,7 @@ class Broker:
     partitions: Partitions
     logs: LogManager
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
     fetch_sessions: FetchSessions
     served_apis: Sequence[ServedApi]
 

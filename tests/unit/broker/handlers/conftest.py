@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 import pytest
 
 from ottla.broker.controller.loop import Controller
+from ottla.broker.coordination.markers import LocalMarkers
 from ottla.broker.coordination.partition_log import PartitionLog
 from ottla.broker.coordination.runtime import GroupCoordinator
+from ottla.broker.coordination.transaction_runtime import TransactionCoordinator
 from ottla.broker.handlers.context import Broker, Call
 from ottla.broker.handlers.fetch_sessions import FetchSessions
 from ottla.broker.handlers.table import advertised
@@ -22,6 +24,7 @@ from ottla.cluster.image import CLUSTER_WIDE, BrokerImage, ClusterImage, Endpoin
 from ottla.config.live import LiveConfig
 from ottla.config.load import settings_from
 from ottla.model.clock import ManualClock
+from ottla.model.names import TRANSACTION_STATE
 from ottla.protocol.apis import API, ApiKey
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.schema import TopLevel
@@ -42,16 +45,25 @@ class Harness:
         self.logs.open()
         self.partitions = Partitions(NODE_ID, self.logs, self.config)
         self.store.subscribe(self._follow)
+        controller = Controller(self.store, self.config, NODE_ID)
+        groups = GroupCoordinator(
+            PartitionLog(self.partitions, self.store, self.clock), lambda: self.config.broker, self.clock
+        )
         self.broker = Broker(
             node_id=NODE_ID,
             config=self.config,
             clock=self.clock,
             metadata=self.store,
-            controller=Controller(self.store, self.config, NODE_ID),
+            controller=controller,
             partitions=self.partitions,
             logs=self.logs,
-            groups=GroupCoordinator(
-                PartitionLog(self.partitions, self.store, self.clock), lambda: self.config.broker, self.clock
+            groups=groups,
+            transactions=TransactionCoordinator(
+                PartitionLog(self.partitions, self.store, self.clock, TRANSACTION_STATE),
+                lambda: self.config.broker,
+                self.clock,
+                LocalMarkers(self.partitions, groups, self.store, self.clock),
+                controller.allocate_producer_id,
             ),
             fetch_sessions=FetchSessions(lambda: 10, lambda: 1),
             served_apis=advertised(),

@@ -1,0 +1,354 @@
+"""The transaction coordinator: lets the machine decide, writes what it decided, and brings the markers to partitions.
+
+The order that makes a transaction atomic: the outcome (Prepare*) is in the log before the first marker is written,
+and Complete* follows after the last. A coordinator that finds Prepare* when it reads its log writes all markers again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+
+from ottla.broker.coordination.coordinator import Coordinator
+from ottla.broker.coordination.log import CoordinatorLog
+from ottla.broker.coordination.machine_shard import MachineShard
+from ottla.broker.coordination.markers import Marker, MarkerWriter, write_all
+from ottla.broker.coordination.scheduler import Scheduler
+from ottla.broker.coordination.transactions.events import VERSION_WITH_EPOCH_BUMP, End, Init, Step
+from ottla.broker.coordination.transactions.loading import LoadedTransactions
+from ottla.broker.coordination.transactions.machine import TransactionMachine
+from ottla.broker.coordination.transactions.states import PREPARED
+from ottla.config.broker import BrokerSettings
+from ottla.model.clock import Clock
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.names import TopicPartition
+from ottla.protocol.records import NewRecord
+from ottla.protocol.transaction_records import (
+    NO_PRODUCER_ID,
+    STRING_BYTES_MAX,
+    TransactionState,
+    TransactionValue,
+    encode_transaction_key,
+    encode_transaction_value,
+)
+
+logger = logging.getLogger(__name__)
+
+MARKERS_AT_ONCE_MAX = 100
+"""A transaction over more partitions is completed in pieces, with other work in between."""
+MARKER_RETRY_SECONDS = 0.1
+INIT_ATTEMPTS_MAX = 5
+
+Errors = dict[TopicPartition, ErrorCode]
+
+
+class TransactionShard(MachineShard[TransactionMachine]):
+    def __init__(self, partition: int, log: CoordinatorLog) -> None:
+        super().__init__(partition, log)
+        self.finishing: set[str] = set()
+        """Ids whose markers are being written by a task."""
+
+    def install(self, loaded: LoadedTransactions) -> None:
+        self.machine = loaded.machine
+        self.bytes_since_snapshot = loaded.size_bytes
+        self._foreign = loaded.foreign
+
+    def encode(self, key: str, value: TransactionValue | None, timestamp: int) -> NewRecord:
+        return NewRecord(
+            encode_transaction_key(key), None if value is None else encode_transaction_value(value), timestamp
+        )
+
+
+class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
+    def __init__(
+        self,
+        log: CoordinatorLog,
+        settings: Callable[[], BrokerSettings],
+        clock: Clock,
+        markers: MarkerWriter,
+        allocate_producer_id: Callable[[], Awaitable[int]],
+        coordinator_epoch: Callable[[int], int] = lambda _: 0,
+        scheduler: Scheduler | None = None,
+    ) -> None:
+        super().__init__(log, settings, clock, scheduler)
+        self._markers = markers
+        self._allocate_producer_id = allocate_producer_id
+        self._coordinator_epoch = coordinator_epoch
+
+    # Requests of producers
+
+    async def init(self, event: Init) -> Step:
+        """An id and an epoch for a producer; whoever had an older one is fenced off, its transaction aborted."""
+        if not 0 < event.timeout_ms <= self._settings().transaction_max_timeout_ms:
+            return Step(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+        fresh = NO_PRODUCER_ID
+        step = Step(ErrorCode.CONCURRENT_TRANSACTIONS)
+        for _ in range(INIT_ATTEMPTS_MAX):
+            shard, machine = self._find(event.transactional_id)
+            step = machine.init(event, self._clock.now_ms(), fresh)
+            if step.wants_producer_id:
+                fresh = await self._allocate_producer_id()
+                continue
+            if step.value is None:
+                return step
+            fresh = NO_PRODUCER_ID
+            await self._apply(shard, event.transactional_id, step)
+            if step.error is not ErrorCode.CONCURRENT_TRANSACTIONS:
+                return step
+            # The transaction before was aborted, on one broker at once: no need to let the client ask again.
+        return step
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Collection[TopicPartition],
+        version: int = 0,
+    ) -> ErrorCode | Awaitable[ErrorCode]:
+        """Make partitions part of the open transaction, or begin one with them."""
+        shard, machine = self._find(transactional_id)
+        step = machine.add_partitions(
+            transactional_id, producer_id, producer_epoch, partitions, self._clock.now_ms(), version
+        )
+        if step.value is not None:
+            self._append(shard, transactional_id, step)
+        return self._when_committed(shard, step.error)
+
+    def verify_partitions(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Collection[TopicPartition]
+    ) -> Errors:
+        """NONE for those that are part of the producer's open transaction."""
+        _, machine = self._find(transactional_id)
+        return machine.verify(transactional_id, producer_id, producer_epoch, partitions)
+
+    def ensure_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[TopicPartition],
+        *,
+        add: bool,
+    ) -> Errors | Awaitable[Errors]:
+        """Before a transactional write: are the partitions part of the transaction?
+
+        With `add` they become part of it (transaction version 2); without it they must be already. The codes are
+        those of a partition: a fenced producer has an INVALID_PRODUCER_EPOCH there.
+        """
+        try:
+            if add:
+                added = self.add_partitions(
+                    transactional_id, producer_id, producer_epoch, partitions, VERSION_WITH_EPOCH_BUMP
+                )
+                if not isinstance(added, ErrorCode):
+                    return _later(added, partitions)
+                return dict.fromkeys(partitions, _in_partition(added))
+            if not self._settings().transaction_partition_verification_enable:
+                return dict.fromkeys(partitions, ErrorCode.NONE)
+            verified = self.verify_partitions(transactional_id, producer_id, producer_epoch, partitions)
+            return {partition: _in_partition(code) for partition, code in verified.items()}
+        except ApiError as error:
+            return dict.fromkeys(partitions, error.code)
+
+    async def end(self, event: End) -> Step:
+        """Commit or abort. The answer comes when the outcome is in the log, whether or not all markers are written."""
+        fresh = NO_PRODUCER_ID
+        while True:
+            shard, machine = self._find(event.transactional_id)
+            step = machine.end(event, self._clock.now_ms(), fresh)
+            if step.wants_producer_id:
+                fresh = await self._allocate_producer_id()
+                continue
+            if step.value is not None:
+                await self._apply(shard, event.transactional_id, step)
+            return step
+
+    # Administration
+
+    def describe(self, transactional_id: str) -> TransactionValue | None:
+        """None if there is no such id."""
+        _, machine = self._find(transactional_id)
+        return machine.transactions.get(transactional_id)
+
+    def list(self) -> list[tuple[str, TransactionValue]]:
+        if not self._is_active:
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if any(shard.is_to_load for shard in self._shards.values()):
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return [
+            entry
+            for shard in self._shards.values()
+            if shard.machine is not None
+            for entry in shard.machine.transactions.items()
+        ]
+
+    # Time
+
+    async def abort_timed_out(self) -> None:
+        """Abort transactions that have been open for longer than their producers allowed."""
+        for shard in list(self._shards.values()):
+            names = [] if shard.machine is None else shard.machine.timed_out(self._clock.now_ms())
+            for name in names:
+                try:
+                    await self._abort_if_timed_out(shard, name)
+                except ApiError as error:
+                    logger.warning("the transaction of %r, whose time is up, stays open for now: %s", name, error)
+
+    async def _abort_if_timed_out(self, shard: TransactionShard, transactional_id: str) -> None:
+        fresh = NO_PRODUCER_ID
+        while shard.machine is not None:
+            step = shard.machine.abort_timed_out(transactional_id, self._clock.now_ms(), fresh)
+            if step is None:
+                return
+            if step.wants_producer_id:
+                fresh = await self._allocate_producer_id()
+                continue
+            await self._apply(shard, transactional_id, step)
+            logger.info("the transaction of %r was aborted: its time was up", transactional_id)
+            return
+
+    async def expire(self) -> None:
+        """Forget ids that nobody has used for long."""
+        for shard in list(self._shards.values()):
+            if shard.machine is None:
+                continue
+            expiration_ms = self._settings().transactional_id_expiration_ms
+            try:
+                for name in shard.machine.expired(self._clock.now_ms(), expiration_ms):
+                    self._write(shard, [(name, None)])
+            except ApiError as error:
+                logger.warning("unused transactional ids stay in partition %d: %s", shard.partition, error)
+            await asyncio.sleep(0)
+
+    # Doing what was decided
+
+    async def _apply(self, shard: TransactionShard, transactional_id: str, step: Step) -> None:
+        """Append a step and wait until it is committed."""
+        self._append(shard, transactional_id, step)
+        committed = self._when_committed(shard, None)
+        if committed is not None:
+            await committed
+
+    def _append(self, shard: TransactionShard, transactional_id: str, step: Step) -> None:
+        assert step.value is not None
+        assert shard.machine is not None
+        self._write(shard, [(transactional_id, step.value)])
+        shard.machine.remember_last_epoch(transactional_id, step.last_epoch)
+        if step.value.state in PREPARED:
+            self._finish(shard, transactional_id, step.value)
+
+    def _finish(self, shard: TransactionShard, transactional_id: str, value: TransactionValue) -> None:
+        """Markers, then Complete*: at once if nothing has to be waited for, which is so on one healthy broker."""
+        partitions: Collection[TopicPartition] = value.partitions
+        if shard.last_commit is None and len(partitions) <= MARKERS_AT_ONCE_MAX:
+            left, waiting = self._write_markers(shard, value, partitions)
+            if not left and not waiting and self._complete(shard, transactional_id):
+                return
+            shard.finishing.add(transactional_id)
+            self._spawn(self._finish_later(shard, transactional_id, value, left, waiting))
+            return
+        shard.finishing.add(transactional_id)
+        self._spawn(self._finish_later(shard, transactional_id, value, set(partitions), {}))
+
+    async def _finish_later(
+        self,
+        shard: TransactionShard,
+        transactional_id: str,
+        value: TransactionValue,
+        left: set[TopicPartition],
+        waiting: dict[TopicPartition, Awaitable[None]],
+    ) -> None:
+        if shard.last_commit is not None:
+            # If it is lost, the shard is read again, and this one is not the shard any more.
+            await asyncio.wait([asyncio.ensure_future(shard.last_commit)])
+        while self._shards.get(shard.partition) is shard:
+            for partition, pending in waiting.items():
+                try:
+                    await pending
+                except (ApiError, OSError) as error:
+                    logger.warning("a marker for %s is to be written again: %s", partition, error)
+                    left.add(partition)
+            waiting = {}
+            if left:
+                left, waiting = await self._write_in_pieces(shard, value, left)
+                if left:
+                    await asyncio.sleep(MARKER_RETRY_SECONDS)
+            elif self._complete(shard, transactional_id):
+                break
+            else:
+                await asyncio.sleep(MARKER_RETRY_SECONDS)
+        shard.finishing.discard(transactional_id)
+
+    async def _write_in_pieces(
+        self, shard: TransactionShard, value: TransactionValue, partitions: Collection[TopicPartition]
+    ) -> tuple[set[TopicPartition], dict[TopicPartition, Awaitable[None]]]:
+        ordered = sorted(partitions)
+        left: set[TopicPartition] = set()
+        waiting: dict[TopicPartition, Awaitable[None]] = {}
+        for first in range(0, len(ordered), MARKERS_AT_ONCE_MAX):
+            more_left, more_waiting = self._write_markers(shard, value, ordered[first : first + MARKERS_AT_ONCE_MAX])
+            left |= more_left
+            waiting |= more_waiting
+            await asyncio.sleep(0)
+        return left, waiting
+
+    def _write_markers(
+        self, shard: TransactionShard, value: TransactionValue, partitions: Collection[TopicPartition]
+    ) -> tuple[set[TopicPartition], dict[TopicPartition, Awaitable[None]]]:
+        marker = Marker(
+            value.producer_id,
+            value.producer_epoch,
+            value.state is TransactionState.PREPARE_COMMIT,
+            self._coordinator_epoch(shard.partition),
+            value.client_version,
+        )
+        return write_all(
+            self._markers, marker, partitions, lambda error: logger.debug("a marker is to be written again: %s", error)
+        )
+
+    def _complete(self, shard: TransactionShard, transactional_id: str) -> bool:
+        """Note that every partition has its marker; False if the log does not take it now."""
+        assert shard.machine is not None
+        step = shard.machine.complete(transactional_id, self._clock.now_ms())
+        try:
+            self._append(shard, transactional_id, step)
+        except ApiError as error:
+            logger.warning("the end of the transaction of %r cannot be noted: %s", transactional_id, error)
+            return False
+        return True
+
+    # Shards
+
+    def _find(self, transactional_id: str) -> tuple[TransactionShard, TransactionMachine]:
+        if not transactional_id or len(transactional_id) > STRING_BYTES_MAX:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "a transactional id has at least one character")
+        shard = self._shard_of(transactional_id)
+        assert shard.machine is not None
+        return shard, shard.machine
+
+    def _new_shard(self, partition: int) -> TransactionShard:
+        return TransactionShard(partition, self._log)
+
+    def _read(self, chunks: Iterator[bytes | memoryview]) -> LoadedTransactions:
+        return LoadedTransactions(chunks)
+
+    def _install(self, shard: TransactionShard, loaded: LoadedTransactions) -> None:
+        shard.install(loaded)
+        for transactional_id in loaded.machine.prepared():
+            self._finish(shard, transactional_id, loaded.machine.transactions[transactional_id])
+        self._start_snapshot_if_due(shard)
+
+    def _commit_timeout_ms(self) -> int:
+        return self._settings().request_timeout_ms
+
+
+def _in_partition(code: ErrorCode) -> ErrorCode:
+    return ErrorCode.INVALID_PRODUCER_EPOCH if code is ErrorCode.PRODUCER_FENCED else code
+
+
+async def _later(added: Awaitable[ErrorCode], partitions: Sequence[TopicPartition]) -> Errors:
+    try:
+        code = await added
+    except ApiError as error:
+        code = error.code
+    return dict.fromkeys(partitions, _in_partition(code))

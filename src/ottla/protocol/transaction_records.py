@@ -1,0 +1,218 @@
+"""Records of `__transaction_state`: what is known of a transactional id.
+
+A key begins with its record type (0), a value with its version. Versions 0 and 1 of the value are read, version 1
+is written, as Kafka 4.3 does with transaction version 2: what came after version 0 travels in tagged fields.
+"""
+
+import struct
+from enum import IntEnum
+
+import msgspec
+
+from ottla.model.names import TopicPartition
+from ottla.protocol import varint
+from ottla.protocol.errors import MalformedMessage
+
+TRANSACTION_LOG = 0
+VALUE_VERSION = 1
+VALUE_VERSION_MAX = 1
+STRING_BYTES_MAX = 0x7FFF
+NO_PRODUCER_ID = -1
+NO_TIMESTAMP = -1
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
+_HEAD = struct.Struct(">hqhib")  # version, producer id, producer epoch, timeout, state
+_TIMES = struct.Struct(">qq")
+_PREVIOUS_PRODUCER_ID, _NEXT_PRODUCER_ID, _CLIENT_VERSION = 0, 1, 2
+
+Buffer = bytes | bytearray | memoryview
+
+
+class TransactionState(IntEnum):
+    """The numbers are those on disk; `word` is what Kafka's tools show."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+    @property
+    def word(self) -> str:
+        return _WORDS[self]
+
+
+_WORDS = {state: state.name.title().replace("_", "") for state in TransactionState}
+
+
+class TransactionValue(msgspec.Struct, frozen=True):
+    """Everything that the log keeps of one transactional id."""
+
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    state: TransactionState
+    partitions: frozenset[TopicPartition] = frozenset()
+    updated_ms: int = NO_TIMESTAMP
+    started_ms: int = NO_TIMESTAMP
+    previous_producer_id: int = NO_PRODUCER_ID
+    next_producer_id: int = NO_PRODUCER_ID
+    client_version: int = 0
+
+
+# Writing
+
+
+def encode_transaction_key(transactional_id: str) -> bytes:
+    content = transactional_id.encode()
+    if len(content) > STRING_BYTES_MAX:
+        raise MalformedMessage(f"a transactional id of {len(content)} bytes does not fit a record's key")
+    return b"\x00\x00" + _INT16.pack(len(content)) + content
+
+
+def encode_transaction_value(value: TransactionValue, version: int = VALUE_VERSION) -> bytes:
+    flexible = version >= 1
+    parts = [_HEAD.pack(version, value.producer_id, value.producer_epoch, value.timeout_ms, value.state)]
+    if value.state is TransactionState.EMPTY:
+        parts.append(b"\x00" if flexible else b"\xff\xff\xff\xff")
+    else:
+        parts += _partitions(value.partitions, flexible)
+    parts.append(_TIMES.pack(value.updated_ms, value.started_ms))
+    if flexible:
+        parts += _tagged(value)
+    return b"".join(parts)
+
+
+def _partitions(partitions: frozenset[TopicPartition], flexible: bool) -> list[bytes]:
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        by_topic.setdefault(topic, []).append(partition)
+    parts = [_count(len(by_topic), flexible)]
+    for topic, numbers in by_topic.items():
+        name = topic.encode()
+        parts += (varint.unsigned(len(name) + 1) if flexible else _INT16.pack(len(name)), name)
+        parts += (_count(len(numbers), flexible), struct.pack(f">{len(numbers)}i", *numbers))
+        if flexible:
+            parts.append(b"\x00")
+    return parts
+
+
+def _count(count: int, flexible: bool) -> bytes:
+    return varint.unsigned(count + 1) if flexible else _INT32.pack(count)
+
+
+def _tagged(value: TransactionValue) -> list[bytes]:
+    fields = []
+    if value.previous_producer_id != NO_PRODUCER_ID:
+        fields.append(bytes((_PREVIOUS_PRODUCER_ID, 8)) + _INT64.pack(value.previous_producer_id))
+    if value.next_producer_id != NO_PRODUCER_ID:
+        fields.append(bytes((_NEXT_PRODUCER_ID, 8)) + _INT64.pack(value.next_producer_id))
+    if value.client_version:
+        fields.append(bytes((_CLIENT_VERSION, 2)) + _INT16.pack(value.client_version))
+    return [varint.unsigned(len(fields)), *fields]
+
+
+# Reading
+
+
+def decode_transaction_key(buffer: Buffer) -> str | None:
+    """The transactional id, or None if the record is of another type."""
+    reader = _Reader(buffer, "key")
+    if reader.int16() != TRANSACTION_LOG:
+        return None
+    return reader.text(reader.int16())
+
+
+def decode_transaction_value(buffer: Buffer) -> TransactionValue:
+    reader = _Reader(buffer, "transaction")
+    version, producer_id, epoch, timeout_ms, number = reader.unpack(_HEAD)
+    if not 0 <= version <= VALUE_VERSION_MAX:
+        raise MalformedMessage(f"version {version} of a transaction record is not known")
+    try:
+        state = TransactionState(number)
+    except ValueError:
+        raise MalformedMessage(f"a transaction record has state {number}, which is not one") from None
+    reader.flexible = version >= 1
+    partitions = frozenset(reader.partitions())
+    updated_ms, started_ms = reader.unpack(_TIMES)
+    previous = following = NO_PRODUCER_ID
+    client_version = 0
+    for tag, content in reader.tagged_fields():
+        if tag == _PREVIOUS_PRODUCER_ID and len(content) == 8:
+            (previous,) = _INT64.unpack(content)
+        elif tag == _NEXT_PRODUCER_ID and len(content) == 8:
+            (following,) = _INT64.unpack(content)
+        elif tag == _CLIENT_VERSION and len(content) == 2:
+            (client_version,) = _INT16.unpack(content)
+    return TransactionValue(
+        producer_id, epoch, timeout_ms, state, partitions, updated_ms, started_ms, previous, following, client_version
+    )
+
+
+class _Reader:
+    """Walks a stored key or value; whatever does not fit raises MalformedMessage."""
+
+    def __init__(self, buffer: Buffer, what: str) -> None:
+        self._buffer = buffer
+        self._position = 0
+        self._what = what
+        self.flexible = False
+
+    def unpack(self, layout: struct.Struct) -> tuple[int, ...]:
+        try:
+            values = layout.unpack_from(self._buffer, self._position)
+        except struct.error:
+            raise MalformedMessage(f"a {self._what} record is cut short") from None
+        self._position += layout.size
+        return values
+
+    def int16(self) -> int:
+        return self.unpack(_INT16)[0]
+
+    def text(self, size: int) -> str:
+        try:
+            return self._take(size).decode()
+        except UnicodeDecodeError:
+            raise MalformedMessage(f"a {self._what} record has a text that is not UTF-8") from None
+
+    def partitions(self) -> list[TopicPartition]:
+        found = []
+        for _ in range(max(self._count(), 0)):
+            topic = self.text(self._unsigned() - 1 if self.flexible else self.int16())
+            count = max(self._count(), 0)
+            numbers = self.unpack(struct.Struct(f">{count}i"))
+            found += [TopicPartition(topic, number) for number in numbers]
+            self.tagged_fields()
+        return found
+
+    def tagged_fields(self) -> list[tuple[int, bytes]]:
+        if not self.flexible:
+            return []
+        return [(self._unsigned(), self._take(self._unsigned())) for _ in range(self._unsigned())]
+
+    def _count(self) -> int:
+        """Minus one is null, which says the same as none."""
+        count = self._unsigned() - 1 if self.flexible else self.unpack(_INT32)[0]
+        if not -1 <= count <= len(self._buffer):
+            raise MalformedMessage(f"a {self._what} record cannot have {count} elements")
+        return count
+
+    def _unsigned(self) -> int:
+        try:
+            value, self._position = varint.read_unsigned(self._buffer, self._position)
+        except IndexError:
+            raise MalformedMessage(f"a {self._what} record is cut short") from None
+        return value
+
+    def _take(self, size: int) -> bytes:
+        end = self._position + size
+        if size < 0 or end > len(self._buffer):
+            raise MalformedMessage(f"a {self._what} record is cut short")
+        content = bytes(self._buffer[self._position : end])
+        self._position = end
+        return content
