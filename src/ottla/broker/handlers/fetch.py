@@ -1,7 +1,8 @@
 """Fetch, key 1, versions 4 to 18, with incremental fetch sessions.
 
-Returns whole batches from the requested offsets up to the high watermark (or the last stable offset), as slices of
-segments that leave by sendfile. With too little to return it waits for `min_bytes`, at most `max_wait_ms`.
+Returns whole batches from the requested offsets up to the high watermark, as slices of segments that leave by sendfile.
+Who reads committed records only gets them up to the last stable offset, with the aborted transactions to skip.
+With too little to return it waits for `min_bytes`, at most `max_wait_ms`.
 Missing: fetches by followers, and hints to other replicas: there is one broker.
 """
 
@@ -13,6 +14,7 @@ from ottla.broker.handlers.fetch_packing import PartitionAnswer, pack
 from ottla.broker.handlers.fetch_sessions import NO_SESSION, FetchSession, Wanted
 from ottla.broker.replication.partition import Partition
 from ottla.broker.replication.waiters import FetchWait
+from ottla.broker.storage.log import AbortedTransaction
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import NO_TOPIC_ID
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest
@@ -33,21 +35,21 @@ def handle(broker: Broker, call: Call, request: FetchRequest) -> Response | Park
         return pack(call.version, error.code, NO_SESSION, ())
     fetch = _Fetch(broker, call, request, session)
     answers = fetch.read()
-    if fetch.satisfied_by(answers):
-        return fetch.respond(answers)
-    return fetch.park(answers)
+    missing = fetch.missing_in(answers)
+    return fetch.park(missing) if missing else fetch.respond(answers)
 
 
 class _Fetch:
     """One fetch request: read now, and perhaps once more when data has come."""
 
-    __slots__ = ("broker", "call", "incremental", "request", "session", "wanted")
+    __slots__ = ("broker", "call", "incremental", "read_committed", "request", "session", "wanted")
 
     def __init__(self, broker: Broker, call: Call, request: FetchRequest, session: FetchSession | None) -> None:
         self.broker = broker
         self.call = call
         self.request = request
         self.session = session
+        self.read_committed = request.isolation_level == READ_COMMITTED
         self.incremental = session is not None and request.session_epoch > 0
         self.wanted: Sequence[Wanted]
         if session is not None:
@@ -76,7 +78,8 @@ class _Fetch:
 
     def _read_partition(self, wanted: Wanted, bytes_left: int, min_one_batch: bool) -> PartitionAnswer:
         asked = wanted.request
-        read_committed = self.request.isolation_level == READ_COMMITTED
+        read_committed = self.read_committed
+        aborted: Sequence[AbortedTransaction] | None = () if read_committed else None
         try:
             partition = self._partition(wanted)
             partition.check_epoch(asked.current_leader_epoch)
@@ -88,11 +91,13 @@ class _Fetch:
                     records = partition.read(
                         asked.fetch_offset, max(0, allowed), committed_only=read_committed, min_one_batch=min_one_batch
                     )
+                    if read_committed:
+                        aborted = partition.aborted_in(asked.fetch_offset, records)
         except ApiError as error:
-            return PartitionAnswer(wanted.topic, asked.partition, error.code, -1, -1, -1, read_committed, None)
+            return PartitionAnswer(wanted.topic, asked.partition, error.code, -1, -1, -1, aborted, None)
         return PartitionAnswer(
             wanted.topic, asked.partition, 0, partition.high_watermark, partition.last_stable_offset,
-            partition.log.start_offset, read_committed, records, diverging,
+            partition.log.start_offset, aborted, records, diverging,
         )  # fmt: skip
 
     def _partition(self, wanted: Wanted) -> Partition:
@@ -108,31 +113,37 @@ class _Fetch:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker has no followers")
         return self.broker.partitions.get((name, wanted.request.partition))
 
-    def satisfied_by(self, answers: Iterable[PartitionAnswer]) -> bool:
+    def missing_in(self, answers: Iterable[PartitionAnswer]) -> int:
+        """How many bytes must still come before the client gets its answer."""
         request = self.request
         if request.max_wait_ms <= 0 or not self.wanted:
-            return True
+            return 0
         size = 0
         for answer in answers:
             if answer.error_code or answer.diverging is not None:
-                return True
+                return 0
             size += answer.size
-        return size >= request.min_bytes
+        return max(0, request.min_bytes - size)
 
-    def park(self, answers: Sequence[PartitionAnswer]) -> Parked:
+    def park(self, bytes_missing: int) -> Parked:
         parked = Parked(holds_connection=True)
         watched = [
             partition
             for wanted in self.wanted
             if (partition := self.broker.partitions.find(*self._name_and_index(wanted))) is not None
         ]
+
+        def answer(at_deadline: bool) -> int:
+            answers = self.read()
+            missing = 0 if at_deadline else self.missing_in(answers)
+            if not missing:
+                parked.resolve(self.respond(answers))
+            return missing
+
         wait = FetchWait(
-            asyncio.get_running_loop(),
-            watched,
-            bytes_missing=self.request.min_bytes - sum(answer.size for answer in answers),
-            wait_ms=self.request.max_wait_ms,
-            complete=lambda: parked.resolve(self.respond(self.read())),
-        )
+            asyncio.get_running_loop(), watched, bytes_missing, self.request.max_wait_ms, answer,
+            committed_only=self.read_committed,
+        )  # fmt: skip
         parked.abandon = wait.cancel
         return parked
 

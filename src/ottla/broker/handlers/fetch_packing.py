@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ottla.broker.handlers.context import Raw
 from ottla.broker.handlers.fetch_sessions import TopicKey
-from ottla.broker.storage.log import LogSlice
+from ottla.broker.storage.log import AbortedTransaction, LogSlice
 from ottla.protocol.varint import unsigned
 
 _V4 = struct.Struct(">ihqq")
@@ -18,6 +18,7 @@ _V5 = struct.Struct(">ihqqq")
 _INT32 = struct.Struct(">i")
 _THROTTLE_AND_COUNT = struct.Struct(">ii")
 _THROTTLE_ERROR_SESSION = struct.Struct(">ihi")
+_ABORTED = struct.Struct(">qq")
 _EPOCH_END = struct.Struct(">iq")
 _NO_REPLICA = b"\xff\xff\xff\xff"
 _FLEXIBLE_FROM = 12
@@ -34,7 +35,8 @@ class PartitionAnswer(NamedTuple):
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
-    read_committed: bool
+    aborted: Sequence[AbortedTransaction] | None
+    """None for who reads uncommitted records too and need not know."""
     records: LogSlice | None
     diverging: tuple[int, int] | None = None
 
@@ -118,11 +120,7 @@ def _pack_partition(packer: _Packer, version: int, answer: PartitionAnswer, *, f
         )  # fmt: skip
     else:
         head = _V4.pack(answer.partition, answer.error_code, answer.high_watermark, answer.last_stable_offset)
-    # Aborted transactions: an empty list for who asked for committed records only, else null.
-    if flexible:
-        head += b"\x01" if answer.read_committed else b"\x00"
-    else:
-        head += b"\x00\x00\x00\x00" if answer.read_committed else b"\xff\xff\xff\xff"
+    head += _aborted(answer.aborted, flexible=flexible)
     if version >= _PREFERRED_REPLICA_FROM:
         head += _NO_REPLICA
     size = answer.size
@@ -131,6 +129,16 @@ def _pack_partition(packer: _Packer, version: int, answer: PartitionAnswer, *, f
         packer.add_slice(answer.records)
     if flexible:
         packer.add(b"\x00" if answer.diverging is None else _diverging_tag(answer.diverging))
+
+
+def _aborted(transactions: Sequence[AbortedTransaction] | None, *, flexible: bool) -> bytes:
+    if not transactions:
+        if flexible:
+            return b"\x01" if transactions is not None else b"\x00"
+        return b"\x00\x00\x00\x00" if transactions is not None else b"\xff\xff\xff\xff"
+    end = b"\x00" if flexible else b""  # no tagged fields
+    rows = [_ABORTED.pack(transaction.producer_id, transaction.first_offset) + end for transaction in transactions]
+    return _count(len(rows), flexible=flexible) + b"".join(rows)
 
 
 def _diverging_tag(diverging: tuple[int, int]) -> bytes:

@@ -6,7 +6,7 @@ With one replica everything appended is committed at once, so the high watermark
 import asyncio
 
 from ottla.broker.replication.waiters import FetchWait
-from ottla.broker.storage.log import AppendResult, Log, LogSlice
+from ottla.broker.storage.log import SIZE_MAX, AbortedTransaction, AppendResult, Log, LogSlice
 from ottla.broker.storage.markers import Marker
 from ottla.broker.storage.validation import AppendOrigin
 from ottla.cluster.image import PartitionImage
@@ -63,14 +63,14 @@ class Partition:
             self.check_enough_replicas()
         result = self.log.append_as_leader(records, self.leader_epoch, now_ms)
         if self.waiters:
-            self._tell_waiters(len(records))
+            self._tell_waiters(result.byte_count)
         return result
 
     def append_internal(self, records: bytearray, now_ms: int) -> AppendResult:
         """Append a batch that this broker's own coordinator wrote."""
         result = self.log.append_as_leader(records, self.leader_epoch, now_ms, origin=AppendOrigin.COORDINATOR)
         if self.waiters:
-            self._tell_waiters(len(records))
+            self._tell_waiters(result.byte_count)
         return result
 
     def append_marker(
@@ -88,21 +88,37 @@ class Partition:
         Refuses a marker of an older producer epoch (INVALID_PRODUCER_EPOCH; from transaction version 2 on the epoch
         must be above that of the records) or of an older coordinator (TRANSACTION_COORDINATOR_FENCED).
         """
+        stable_before = self.last_stable_offset
         result = self.log.append_marker(
             producer_id, producer_epoch, Marker(commit, coordinator_epoch), self.leader_epoch, now_ms,
             transaction_version=transaction_version,
         )  # fmt: skip
         if self.waiters:
-            self._tell_waiters(result.byte_count)
+            decided = self._bytes_decided_since(stable_before)
+            for waiter in tuple(self.waiters):
+                waiter.arrived(decided if waiter.committed_only else result.byte_count)
         return result
 
     def read(self, offset: int, max_bytes: int, *, committed_only: bool, min_one_batch: bool) -> LogSlice:
         end = self.last_stable_offset if committed_only else self.high_watermark
         return self.log.read(offset, max_bytes, end, min_one_batch=min_one_batch)
 
+    def aborted_in(self, offset: int, records: LogSlice) -> list[AbortedTransaction]:
+        """The aborted transactions whose records a reader of committed ones must skip in what was read from here."""
+        return self.log.aborted_in(offset, records, self.last_stable_offset)
+
+    def _bytes_decided_since(self, offset: int) -> int:
+        try:
+            return self.log.bytes_between(offset, self.last_stable_offset)
+        except ApiError:
+            return SIZE_MAX  # the marker stands; whoever waits meets the same error when it reads
+
     def _tell_waiters(self, size: int) -> None:
+        # New data is undecided as long as any transaction is open: what comes behind it is not readable either.
+        decided = self.log.producers.first_unstable_offset() is None
         for waiter in tuple(self.waiters):
-            waiter.arrived(size)
+            if decided or not waiter.committed_only:
+                waiter.arrived(size)
 
     def stop(self) -> None:
         """The partition is going away: whoever waits for it is answered now."""

@@ -12,9 +12,15 @@ class Watched(Protocol):
 
 
 class FetchWait:
-    """One parked fetch. `complete` runs once: when `bytes_missing` have arrived, or at the deadline."""
+    """One parked fetch. When `bytes_missing` have arrived `answer` looks again; at the deadline it must answer.
 
-    __slots__ = ("_complete", "_done", "_loop", "_partitions", "_scheduled", "_timer", "bytes_missing")
+    `answer(at_deadline)` says how many bytes are still missing, and none once it has answered. What counts as arrived
+    is what became readable: for `committed_only` nothing does while a transaction is open, and its end lets go all.
+    """
+
+    __slots__ = (
+        "_answer", "_done", "_loop", "_partitions", "_scheduled", "_timer", "bytes_missing", "committed_only",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -22,10 +28,13 @@ class FetchWait:
         partitions: Iterable[Watched],
         bytes_missing: int,
         wait_ms: int,
-        complete: Callable[[], None],
+        answer: Callable[[bool], int],
+        *,
+        committed_only: bool = False,
     ) -> None:
         self._loop = loop
-        self._complete = complete
+        self._answer = answer
+        self.committed_only = committed_only
         self._done = False
         self._scheduled = False
         self.bytes_missing = bytes_missing
@@ -41,15 +50,23 @@ class FetchWait:
             self.finish_soon()
 
     def finish_soon(self) -> None:
-        """Complete at the end of this loop step, so that one request's appends are answered together."""
+        """Answer at the end of this loop step, so that one request's appends are answered together."""
         if not self._scheduled:
             self._scheduled = True
-            self._loop.call_soon(self.finish)
+            self._loop.call_soon(self._look_again)
+
+    def _look_again(self) -> None:
+        if self._done:
+            return
+        self._scheduled = False
+        self.bytes_missing = self._answer(False)
+        if self.bytes_missing <= 0:
+            self.cancel()
 
     def finish(self) -> None:
         if not self._done:
             self.cancel()
-            self._complete()
+            self._answer(True)
 
     def cancel(self) -> None:
         """Wait no more, and tell nobody."""

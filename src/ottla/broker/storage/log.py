@@ -45,6 +45,7 @@ from ottla.protocol.records import CONTROL, LOG_APPEND_TIME, BatchHeader, check_
 __all__ = ["AbortedTransaction", "AppendOrigin", "AppendResult", "Log", "LogEnvironment", "LogSlice"]
 
 NO_TIME = -1
+SIZE_MAX = 2**63 - 1
 
 
 class LogEnvironment(msgspec.Struct, gc=False):
@@ -362,6 +363,19 @@ class Log:
                 raise self._out_of_range(from_offset) from None
             raise self._storage_error(error, "cannot read") from error
         return sorted(found, key=lambda transaction: transaction.first_offset)
+
+    def aborted_in(self, offset: int, records: LogSlice, limit: int) -> list[AbortedTransaction]:
+        """Those that touch a slice read from `offset` on and below `limit`, and perhaps a few soon after it."""
+        if offset > self._last_abort or not records.length:
+            return []
+        segments = self.segments.from_offset(records.segment_base_offset)
+        end = segments[1].base_offset if len(segments) > 1 else self.end_offset
+        bound = segments[0].offset_bound(records.position + records.length)
+        return self.aborted_transactions(offset, min(limit, end if bound is None else bound))
+
+    def bytes_between(self, start: int, end: int) -> int:
+        """How many bytes the records in [start, end) take, as far as they lie in the segment of `start`."""
+        return self.read(start, SIZE_MAX, end, min_one_batch=True).length if start < end else 0
 
     @property
     def first_unstable_offset(self) -> int:

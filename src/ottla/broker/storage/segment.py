@@ -8,6 +8,7 @@ import contextlib
 import os
 import struct
 import threading
+from bisect import bisect_left
 from collections.abc import Iterable
 
 from ottla.broker.storage.disk import Disk, SegmentFile, rename_if_there, unlink_if_there
@@ -250,6 +251,12 @@ class Segment:
         if len(self._known) >= _KNOWN_POSITIONS_MAX:
             self._known.clear()
         self._known[offset] = position
+
+    def offset_bound(self, position: int) -> int | None:
+        """An offset that no batch before `position` reaches; None when the index knows none."""
+        indexes = self.indexes
+        number = bisect_left(indexes.positions, position)
+        return self.base_offset + indexes.offsets[number] if number < len(indexes.offsets) else None
 
     def batch_size(self, position: int) -> int:
         return read_header(_pread(self.file, BATCH_OVERHEAD, position)).size

@@ -8,9 +8,10 @@ import pytest
 
 from ottla.broker.handlers.context import Raw
 from ottla.broker.handlers.fetch_packing import PartitionAnswer, pack
-from ottla.broker.storage.log import LogSlice
-from ottla.broker.storage.segment import SegmentFile
+from ottla.broker.storage.disk import SegmentFile
+from ottla.broker.storage.log import AbortedTransaction, LogSlice
 from ottla.protocol import codec
+from ottla.protocol.messages import fetch as messages
 from ottla.protocol.messages.fetch import FetchResponse
 
 TOPIC = ("orders", UUID(int=77))
@@ -32,9 +33,9 @@ def piece(tmp_path: Path) -> LogSlice:
 @pytest.mark.parametrize("version", range(4, 19))
 def test_every_version_decodes(version: int, piece: LogSlice) -> None:
     answers = [
-        PartitionAnswer(TOPIC, 0, 0, 10, 9, 1, True, piece),
-        PartitionAnswer(TOPIC, 1, 3, -1, -1, -1, False, None),
-        PartitionAnswer(("other", UUID(int=5)), 2, 0, 4, 4, 0, False, None, (6, 3) if version >= 12 else None),
+        PartitionAnswer(TOPIC, 0, 0, 10, 9, 1, (), piece),
+        PartitionAnswer(TOPIC, 1, 3, -1, -1, -1, None, None),
+        PartitionAnswer(("other", UUID(int=5)), 2, 0, 4, 4, 0, None, None, (6, 3) if version >= 12 else None),
     ]
     body = to_bytes(pack(version, 0, 123, answers))
     response, end = codec.decode_from(FetchResponse, version, body)
@@ -57,3 +58,24 @@ def test_every_version_decodes(version: int, piece: LogSlice) -> None:
 @pytest.mark.parametrize("version", range(4, 19))
 def test_an_empty_response_is_what_the_codec_writes(version: int) -> None:
     assert to_bytes(pack(version, 0, 0, [])) == bytes(codec.encode(FetchResponse(), version))
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+@pytest.mark.parametrize("count", [0, 1, 3, 200])
+def test_aborted_transactions_are_what_the_codec_writes(version: int, count: int) -> None:
+    aborted = [AbortedTransaction(1000 + number, 7 * number, 7 * number + 5, 7 * number + 6) for number in range(count)]
+    answer = PartitionAnswer(TOPIC, 4, 0, 10, 9, 1, aborted, None)
+    expected = FetchResponse(session_id=5 if version >= 7 else 0)
+    partition = messages.PartitionData(
+        partition_index=4, high_watermark=10, last_stable_offset=9, log_start_offset=1, records=b"",
+        aborted_transactions=[
+            messages.AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset) for one in aborted
+        ],
+    )  # fmt: skip
+    topic = messages.FetchableTopicResponse(partitions=[partition])
+    if version >= 13:
+        topic.topic_id = TOPIC[1]
+    else:
+        topic.topic = TOPIC[0]
+    expected.responses.append(topic)
+    assert to_bytes(pack(version, 0, 5, [answer])) == bytes(codec.encode(expected, version))
