@@ -208,14 +208,3 @@ def test_idempotent_producers_go_on_over_a_graceful_restart(ottla_fresh_broker: 
         running.restart()
     assert failures == []
     assert _values(running, "sequence") == [b"0", b"1", b"2", b"3"]
-
-
-def test_the_broker_ends_with_the_process_that_started_it(ottla_fresh_broker: RunningBroker) -> None:
-    """Closing our end of its standard input is what the kernel does when this process dies."""
-    running = ottla_fresh_broker
-    process = running._process
-    assert process is not None
-    assert process.stdin is not None
-    process.stdin.close()
-    wait_until(lambda: not running.running, "the broker has stopped by itself")
-    assert (running.log_dirs[0] / ".kafka_cleanshutdown").exists()

@@ -1,6 +1,5 @@
 """Requests of one connection are answered in order, and a graceful stop answers what it has taken."""
 
-import signal
 import struct
 import time
 from collections.abc import Callable
@@ -92,8 +91,7 @@ def test_a_graceful_stop_answers_what_is_in_flight(ottla_fresh_broker: RunningBr
         writer.send(frames)
         first = writer.read_frame()
         begun = time.monotonic()
-        assert running._process is not None
-        running._process.send_signal(signal.SIGTERM)
+        running.ask_to_stop()
         _, body = reader.read_answer(FetchRequest.API_KEY, FETCH_VERSION)
         assert decode(FetchResponse, FETCH_VERSION, body).error_code == ErrorCode.NONE
         _, body = idle.read_answer(JoinGroupRequest.API_KEY, 5)
@@ -101,7 +99,7 @@ def test_a_graceful_stop_answers_what_is_in_flight(ottla_fresh_broker: RunningBr
         acknowledged = [first]
         while (frame := _next(writer)) is not None:
             acknowledged.append(frame)
-        assert running._process.wait(20) == 0
+        assert running.wait() == 0
         assert time.monotonic() - begun < 8, "a waiting fetch and a waiting join must not hold up the stop"
     running.start()
     with WireConnection(running.host, running.port) as connection:

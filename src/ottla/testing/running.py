@@ -5,7 +5,6 @@ import os
 import re
 import select
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -106,11 +105,30 @@ class RunningBroker:
 
     def kill(self) -> None:
         """SIGKILL: nothing is flushed, nothing is said."""
-        self._end(signal.SIGKILL)
+        self._running().kill()
+        self.wait()
 
     def stop(self) -> int:
         """SIGTERM: the broker finishes what is in flight, flushes and marks its shutdown as clean. The exit code."""
-        return self._end(signal.SIGTERM)
+        self.ask_to_stop()
+        return self.wait()
+
+    def ask_to_stop(self) -> None:
+        """SIGTERM, without waiting for what comes of it."""
+        self._running().terminate()
+
+    def wait(self) -> int:
+        """Wait for the end of a process that was killed or asked to stop; its exit code."""
+        process = self._process
+        assert process is not None, "this broker was never started"
+        try:
+            code = process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise OttlaError(f"the broker did not end within {STOP_SECONDS_MAX:g} s{self._log_tail()}") from None
+        self._close_pipes()
+        return code
 
     def restart(self, settings: Mapping[str, SettingValue] | None = None) -> Self:
         """Stop it in order (unless it is down already) and start it again, with these settings changed."""
@@ -129,20 +147,6 @@ class RunningBroker:
         if self._process is None or self._process.poll() is not None:
             raise OttlaError("this broker is not running")
         return self._process
-
-    def _end(self, number: signal.Signals) -> int:
-        process = self._running()
-        process.send_signal(number)
-        try:
-            code = process.wait(STOP_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            raise OttlaError(
-                f"the broker did not end within {STOP_SECONDS_MAX:g} s of {number.name}{self._log_tail()}"
-            ) from None
-        self._close_pipes()
-        return code
 
     def _wait_until_ready(self) -> str:
         process = self._process
