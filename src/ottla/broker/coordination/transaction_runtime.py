@@ -78,6 +78,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
 
     async def init(self, event: Init) -> Step:
         """An id and an epoch for a producer; whoever had an older one is fenced off, its transaction aborted."""
+        _check_name(event.transactional_id)
         if not 0 < event.timeout_ms <= self._settings().transaction_max_timeout_ms:
             return Step(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         fresh = NO_PRODUCER_ID
@@ -320,8 +321,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
     # Shards
 
     def _find(self, transactional_id: str) -> tuple[TransactionShard, TransactionMachine]:
-        if not transactional_id or len(transactional_id) > STRING_BYTES_MAX:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "a transactional id has at least one character")
+        _check_name(transactional_id)
         shard = self._shard_of(transactional_id)
         assert shard.machine is not None
         return shard, shard.machine
@@ -340,6 +340,11 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
 
     def _commit_timeout_ms(self) -> int:
         return self._settings().request_timeout_ms
+
+
+def _check_name(transactional_id: str) -> None:
+    if not transactional_id or len(transactional_id) > STRING_BYTES_MAX:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"a transactional id has 1 to {STRING_BYTES_MAX} bytes")
 
 
 def _in_partition(code: ErrorCode) -> ErrorCode:

@@ -1,23 +1,34 @@
 """InitProducerId, key 22, versions 0 to 5.
 
-Gives idempotent producers their id. Transactions are not served: a request with a transactional id is refused with
-TRANSACTIONAL_ID_AUTHORIZATION_FAILED, the one error that every client takes as final instead of trying for ever.
+Gives producers their id and epoch. With a transactional id, the producer that had it before is fenced off and the
+transaction it left open is aborted first. Missing: version 6 (two-phase commit), which Kafka does not offer either.
 """
 
+from ottla.broker.coordination.transactions.events import Init
 from ottla.broker.handlers.context import Broker, Call
-from ottla.model.errors import ErrorCode
+from ottla.broker.handlers.transaction_codes import known_to
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 NOTHING = -1
+FENCED_SINCE = 4
 
 
 async def handle(broker: Broker, call: Call, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    if request.transactional_id is not None:
-        code = (
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if request.transactional_id else ErrorCode.INVALID_REQUEST
-        )
-        return InitProducerIdResponse(error_code=code, producer_epoch=NOTHING)
     if (request.producer_id == NOTHING) != (request.producer_epoch == NOTHING):
-        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=NOTHING)
-    # Without transactions an id and epoch from before are of no use: such a producer simply gets a new id.
-    return InitProducerIdResponse(producer_id=await broker.controller.allocate_producer_id(), producer_epoch=0)
+        return _refused(ErrorCode.INVALID_REQUEST)
+    if request.transactional_id is None:
+        # Without transactions an id and epoch from before are of no use: such a producer simply gets a new id.
+        return InitProducerIdResponse(producer_id=await broker.controller.allocate_producer_id(), producer_epoch=0)
+    event = Init(request.transactional_id, request.transaction_timeout_ms, request.producer_id, request.producer_epoch)
+    try:
+        step = await broker.transactions.init(event)
+    except ApiError as error:
+        return _refused(error.code)
+    if step.error is not ErrorCode.NONE:
+        return _refused(known_to(step.error, call.version, FENCED_SINCE))
+    return InitProducerIdResponse(producer_id=step.producer_id, producer_epoch=step.producer_epoch)
+
+
+def _refused(code: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=code, producer_epoch=NOTHING)
