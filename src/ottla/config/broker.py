@@ -332,6 +332,14 @@ class BrokerSettings:
         doc="Whether a transactional batch of a client before transaction version 2 is refused unless its partition "
         "was added to the transaction.",
     )
+    add_partitions_to_txn_retry_backoff_ms: int = setting(
+        20,
+        at_least=1,
+        doc="Time between two attempts to add a written partition to a transaction while the one before is ending.",
+    )
+    add_partitions_to_txn_retry_backoff_max_ms: int = setting(
+        100, at_least=0, doc="After this long the producer is told to try again itself."
+    )
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = setting(
         10_000, at_least=1, doc="Time between two looks for transactions that have been open for too long."
     )

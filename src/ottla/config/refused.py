@@ -361,13 +361,6 @@ _TABLE: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "partitions and the transaction coordinator are in one process, which needs no retries",
-        """
-        add.partitions.to.txn.retry.backoff.max.ms=100
-        add.partitions.to.txn.retry.backoff.ms=20
-        """,
-    ),
-    (
         "quotas are not served yet",
         """
         quota.window.num=11

@@ -2,7 +2,8 @@
 
 Appends each partition's batch as it came: header and CRC are read, records are not. acks=0 is not answered,
 acks=1 and acks=all when the partition has it; a topic with `flush.messages` answers after the flush.
-Missing: transactional batches are refused, transactions are not served yet.
+Transactional batches are appended once their partition is known to be part of the transaction; from version 12 on it
+becomes part of it by being written to.
 """
 
 import asyncio
@@ -11,20 +12,16 @@ from typing import NamedTuple
 
 from ottla.broker.handlers.context import CLOSE_CONNECTION, NO_RESPONSE, Broker, Call, Parked, Response
 from ottla.broker.handlers.produce_packing import PartitionOutcome, TopicOutcome, pack
+from ottla.broker.handlers.produce_verification import Target, Targets, verify
 from ottla.broker.replication.partition import Partition
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import INTERNAL_TOPICS
-from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
+from ottla.protocol.records import ATTRIBUTES_POSITION, TRANSACTIONAL
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 ACKS = (-1, 0, 1)
-
-
-class _Target(NamedTuple):
-    """One partition's part of the request, and the partition or why there is none."""
-
-    data: PartitionProduceData
-    partition: "Partition | ApiError"
+FLAGS_POSITION = ATTRIBUTES_POSITION + 1  # the lower byte of a batch's attributes
 
 
 class _Unflushed(NamedTuple):
@@ -37,30 +34,45 @@ class _Unflushed(NamedTuple):
 
 
 def handle(broker: Broker, call: Call, request: ProduceRequest) -> "Response | Parked | Awaitable[Response]":
-    refusal = _refusal(request)
-    if refusal is not None:
+    if request.acks not in ACKS:
+        refusal = ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
         return _respond(call, request, [_refuse(topic, refusal) for topic in request.topic_data])
     targets = [_targets(broker, call, topic) for topic in request.topic_data]
+    transactional = False
     for parts in targets:
         for data, partition in parts:
-            if (
-                isinstance(partition, Partition)
-                and partition.log.rules.target_codec is not None
-                and partition.log.needs_recompression(data.records or b"")
-            ):
+            if not isinstance(partition, Partition):
+                continue
+            records = data.records or b""
+            if partition.log.rules.target_codec is not None and partition.log.needs_recompression(records):
                 return _recompress_and_append(broker, call, request, targets)
+            if len(records) > FLAGS_POSITION and records[FLAGS_POSITION] & TRANSACTIONAL:
+                transactional = True
+    if transactional:
+        return _append_transactional(broker, call, request, targets)
     return _append_all(broker, call, request, targets)
 
 
-def _refusal(request: ProduceRequest) -> ApiError | None:
-    if request.acks not in ACKS:
-        return ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
-    if request.transactional_id is not None:
-        return ApiError(ErrorCode.INVALID_REQUEST, "transactions are not served yet")
-    return None
+def _append_transactional(
+    broker: Broker, call: Call, request: ProduceRequest, targets: Targets
+) -> "Response | Parked | Awaitable[Response]":
+    try:
+        verified = verify(broker, call.version, request.transactional_id, targets)
+    except ApiError as error:
+        return _respond(call, request, [_refuse(topic, error) for topic in request.topic_data])
+    if isinstance(verified, list):
+        return _append_all(broker, call, request, verified)
+    return _append_when_verified(broker, call, request, verified)
 
 
-def _targets(broker: Broker, call: Call, topic: TopicProduceData) -> list[_Target]:
+async def _append_when_verified(
+    broker: Broker, call: Call, request: ProduceRequest, verified: Awaitable[Targets]
+) -> Response:
+    """The coordinator takes its time. This holds the connection, so that its batches stay in order."""
+    return await _settled(_append_all(broker, call, request, await verified))
+
+
+def _targets(broker: Broker, call: Call, topic: TopicProduceData) -> list[Target]:
     try:
         name = topic.name
         if call.version >= FIRST_VERSION_WITH_TOPIC_IDS:
@@ -68,17 +80,17 @@ def _targets(broker: Broker, call: Call, topic: TopicProduceData) -> list[_Targe
         if name in INTERNAL_TOPICS:
             raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is written by the broker only")
     except ApiError as error:
-        return [_Target(data, error) for data in topic.partition_data]
+        return [Target(data, error) for data in topic.partition_data]
     found = []
     for data in topic.partition_data:
         try:
-            found.append(_Target(data, broker.partitions.get((name, data.index))))
+            found.append(Target(data, broker.partitions.get((name, data.index))))
         except ApiError as error:
-            found.append(_Target(data, error))
+            found.append(Target(data, error))
     return found
 
 
-def _append_all(broker: Broker, call: Call, request: ProduceRequest, targets: list[list[_Target]]) -> Response | Parked:
+def _append_all(broker: Broker, call: Call, request: ProduceRequest, targets: Targets) -> Response | Parked:
     now_ms = broker.clock.now_ms()
     topics = []
     unflushed: list[_Unflushed] = []
@@ -147,9 +159,7 @@ _running: set["asyncio.Future[None]"] = set()
 """The loop holds tasks only weakly: without this one could vanish half-way."""
 
 
-async def _recompress_and_append(
-    broker: Broker, call: Call, request: ProduceRequest, targets: list[list[_Target]]
-) -> Response:
+async def _recompress_and_append(broker: Broker, call: Call, request: ProduceRequest, targets: Targets) -> Response:
     """The slow way, off the loop. It holds this connection, so that its batches stay in order."""
     for parts in targets:
         for data, partition in parts:
@@ -159,7 +169,11 @@ async def _recompress_and_append(
                         data.records = await asyncio.to_thread(partition.log.recompress, data.records)
                 except ApiError:
                     continue  # appending meets the same error and answers it
-    outcome = _append_all(broker, call, request, targets)
+    outcome = _append_transactional(broker, call, request, targets)
+    return await outcome if isinstance(outcome, Awaitable) else await _settled(outcome)
+
+
+async def _settled(outcome: Response | Parked) -> Response:
     if not isinstance(outcome, Parked):
         return outcome
     done: asyncio.Future[Response] = asyncio.get_running_loop().create_future()

@@ -79,12 +79,26 @@ class ProducerEntry:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
 
+class Verification:
+    """Held while the coordinator is asked whether a partition is part of a producer's transaction."""
+
+    __slots__ = ("begins_at_zero", "epoch", "lowest_sequence", "noted_ms")
+
+    def __init__(self, epoch: int, sequence: int, now_ms: int, *, begins_at_zero: bool) -> None:
+        self.epoch = epoch
+        self.lowest_sequence = sequence
+        self.noted_ms = now_ms
+        self.begins_at_zero = begins_at_zero
+        """Every transaction of this producer has an epoch of its own, so its first batch here has sequence 0."""
+
+
 class ProducerState:
     def __init__(self) -> None:
         self.entries: dict[int, ProducerEntry] = {}
         # First offsets of the open transactions, with their producers. A transaction begins at the end of the log, so
         # the order of arrival is the order of offsets and the oldest is always in front.
         self._open: OrderedDict[int, int] = OrderedDict()
+        self._verifying: dict[int, Verification] = {}
 
     def check(self, header: BatchHeader, *, from_client: bool) -> SentBatch | None:
         """Judge a batch before it is appended: None means append it, a SentBatch that it is a retry of that one.
@@ -95,6 +109,8 @@ class ProducerState:
         entry = self.entries.get(header.producer_id)
         if entry is None:
             # Never seen, expired, or all its records deleted: any first sequence is believed, as in Kafka since 2.4.
+            if from_client and self._verifying:
+                self._check_first_of_transaction(header, entry)
             return None
         epoch = header.producer_epoch
         if from_client and epoch == entry.epoch:
@@ -116,6 +132,8 @@ class ProducerState:
                 f"producer {header.producer_id} has epoch {entry.epoch} here, {header.producer_epoch} is fenced off",
             )
         if from_client:
+            if self._verifying:
+                self._check_first_of_transaction(header, entry)
             _check_sequence(header, entry)
         if not header.attributes & (TRANSACTIONAL | CONTROL) and entry.current_txn_first_offset != NO_OFFSET:
             raise ApiError(
@@ -123,6 +141,17 @@ class ProducerState:
                 f"producer {header.producer_id} has an open transaction but sent a batch outside of it",
             )
         return None
+
+    def _check_first_of_transaction(self, header: BatchHeader, entry: ProducerEntry | None) -> None:
+        """A batch that was sent behind one which could not be verified must not overtake it."""
+        verification = self._verifying.get(header.producer_id)
+        if verification is None:
+            return
+        first = header.base_sequence
+        unknown = entry is None or not entry.batches
+        expected = 0 if verification.begins_at_zero and unknown else verification.lowest_sequence
+        if first > expected:
+            raise _out_of_order(header, expected)
 
     def check_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int
@@ -167,12 +196,14 @@ class ProducerState:
         if header.attributes & TRANSACTIONAL and entry.current_txn_first_offset == NO_OFFSET:
             entry.current_txn_first_offset = base_offset
             self._open[base_offset] = producer_id
+            self._verifying.pop(producer_id, None)
 
     def end(self, header: BatchHeader, offset: int, marker: Marker) -> EndedTransaction | None:
         """Note that a marker was appended at `offset`; None if the producer had no records here to commit or abort."""
         entry = self._entry(header)
         entry.last_timestamp = header.max_timestamp
         entry.coordinator_epoch = max(entry.coordinator_epoch, marker.coordinator_epoch)
+        self._verifying.pop(header.producer_id, None)
         first = entry.current_txn_first_offset
         if first == NO_OFFSET:
             return None
@@ -207,6 +238,23 @@ class ProducerState:
             return None
         return entry.current_txn_first_offset
 
+    def begin_verification(self, header: BatchHeader, now_ms: int, *, begins_at_zero: bool) -> Verification:
+        """Note that the coordinator is asked about this batch's transaction; over when it begins here, or has ended."""
+        known = self._verifying.get(header.producer_id)
+        if known is None:
+            known = self._verifying[header.producer_id] = Verification(
+                header.producer_epoch, header.base_sequence, now_ms, begins_at_zero=begins_at_zero
+            )
+        elif header.producer_epoch > known.epoch:
+            known.epoch, known.lowest_sequence = header.producer_epoch, header.base_sequence
+        elif header.producer_epoch == known.epoch:
+            known.lowest_sequence = min(known.lowest_sequence, header.base_sequence)
+        return known
+
+    def is_verified(self, producer_id: int, verification: Verification) -> bool:
+        """Whether nothing has ended the transaction since the question was put."""
+        return self._verifying.get(producer_id) is verification
+
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that have been silent for too long; returns how many. Open transactions are kept."""
         silent = [
@@ -216,11 +264,18 @@ class ProducerState:
         ]
         for producer_id in silent:
             del self.entries[producer_id]
+        if self._verifying:
+            self._verifying = {
+                producer_id: verification
+                for producer_id, verification in self._verifying.items()
+                if now_ms - verification.noted_ms < expiration_ms
+            }
         return len(silent)
 
     def clear(self) -> None:
         self.entries.clear()
         self._open.clear()
+        self._verifying.clear()
 
 
 def _check_sequence(header: BatchHeader, entry: ProducerEntry) -> None:
@@ -231,10 +286,14 @@ def _check_sequence(header: BatchHeader, entry: ProducerEntry) -> None:
         expected = sequence_after(entry.last_sequence, 1) if entry.last_sequence != NO_SEQUENCE else 0
         in_order = header.base_sequence == expected
     if not in_order:
-        raise ApiError(
-            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"producer {header.producer_id} sent sequence {header.base_sequence}, {expected} comes next",
-        )
+        raise _out_of_order(header, expected)
+
+
+def _out_of_order(header: BatchHeader, expected: int) -> ApiError:
+    return ApiError(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        f"producer {header.producer_id} sent sequence {header.base_sequence}, {expected} comes next",
+    )
 
 
 def sequence_after(sequence: int, steps: int) -> int:
