@@ -1,0 +1,36 @@
+"""Exactly once while the broker is killed, paused and restarted: the short form of tests/transactions/soak.py."""
+
+import os
+import time
+from collections.abc import Iterator
+
+import pytest
+from tests.transactions.checker import summary
+from tests.transactions.conftest import serves
+from tests.transactions.soak import SETTINGS, Plan, judge, run
+
+from ottla.protocol.apis import ApiKey
+from ottla.testing import RunningBroker, broker
+
+SOAK = os.environ.get("OTTLA_SOAK") == "1"
+SEED = int(os.environ.get("OTTLA_SEED", time.time_ns() % 1_000_000_007))
+OPERATIONS, KILLS = (500_000, 50) if SOAK else (12_000, 3)
+
+
+@pytest.fixture
+def tormented() -> Iterator[RunningBroker]:
+    with broker() as probe:
+        if not serves(probe, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT):
+            pytest.skip("this broker does not advertise transactions")
+    with broker(SETTINGS) as running:
+        yield running
+
+
+@pytest.mark.timeout(3600 if SOAK else 240)
+def test_no_anomaly_under_kills(tormented: RunningBroker) -> None:
+    done = run(tormented, Plan(OPERATIONS, KILLS, SEED))
+    print(f"\n{done.figures()}")
+    anomalies = judge(done)
+    assert not anomalies, f"seed {SEED}:\n{summary(anomalies)}\n{tormented.log_text()[-4000:]}"
+    assert done.recorder.operations >= OPERATIONS
+    assert done.kills == KILLS
