@@ -16,7 +16,10 @@ READ_STALL_SECONDS_MAX = 20.0
 
 
 class LoadProducer:
-    """An idempotent producer with acks=all that writes to every partition in turn, on its own thread."""
+    """An idempotent producer with acks=all that writes to every partition in turn, on its own thread.
+
+    It is done after `limit` records, and waits after `allowed` ones until it is allowed more.
+    """
 
     def __init__(
         self,
@@ -29,6 +32,7 @@ class LoadProducer:
         records_per_second: int,
         value_bytes: int = 100,
         limit: int | None = None,
+        allowed: int | None = None,
         client_settings: dict[str, str | int | float | bool] | None = None,
     ) -> None:
         self.number = number
@@ -38,6 +42,7 @@ class LoadProducer:
         self._per_tick = max(1, int(records_per_second * TICK_SECONDS))
         self._value_bytes = value_bytes
         self._limit = limit
+        self._allowed = allowed
         self._stopping = threading.Event()
         self._failure: BaseException | None = None
         self._producer = Producer(
@@ -58,6 +63,10 @@ class LoadProducer:
     def start(self) -> "LoadProducer":
         self._thread.start()
         return self
+
+    def allow(self, more: int) -> None:
+        """Send this many records more, then wait for the next allowance."""
+        self._allowed = (self._allowed or 0) + more
 
     @property
     def finished(self) -> bool:
@@ -83,7 +92,8 @@ class LoadProducer:
         next_number = [0] * self._partitions
         while not self._stopping.is_set() and (self._limit is None or sent < self._limit):
             ends = time.monotonic() + TICK_SECONDS
-            for _ in range(self._per_tick):
+            room = self._per_tick if self._allowed is None else min(self._per_tick, self._allowed - sent)
+            for _ in range(room):
                 partition = sent % self._partitions
                 if not self._send(Stamp(self.number, partition, next_number[partition])):
                     break  # the client's queue is full: the broker is away
