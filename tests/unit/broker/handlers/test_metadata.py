@@ -231,7 +231,12 @@ def test_versions_are_told(harness: Harness, version: int) -> None:
     assert response.error_code == ErrorCode.NONE
     assert told[ApiKey.METADATA] == (0, 13)
     assert told[ApiKey.PRODUCE] == (0, 13)
-    assert ApiKey.ADD_PARTITIONS_TO_TXN not in told
+    assert ApiKey.ALTER_PARTITION not in told
+    if version >= 3:  # finalized features must come with an epoch, or Java clients leave them aside
+        finalized = {feature.name: feature.max_version_level for feature in response.finalized_features}
+        assert (finalized["transaction.version"], response.finalized_features_epoch >= 0) == (2, True)
+    supported = {feature.name for feature in response.supported_features}
+    assert ("transaction.version" in supported) == (version >= 4)
 
 
 def test_a_client_must_name_itself_properly(harness: Harness) -> None:

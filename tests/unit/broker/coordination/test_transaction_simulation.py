@@ -1,0 +1,201 @@
+"""Throw every order of events at the machine; check what must hold in each of them."""
+
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from ottla.broker.coordination.transactions.events import EPOCH_MAX, End, Init
+from ottla.broker.coordination.transactions.states import AT_REST, PREPARED
+from ottla.model.errors import ErrorCode
+from ottla.protocol.transaction_records import TransactionState
+
+from .transaction_world import NONE, PARTITIONS, TIMEOUT_MS, Producer, World
+
+NAMES = st.sampled_from(["a", "b"])
+VERSIONS = st.sampled_from([0, 2])
+LOST = st.sampled_from([False, False, False, True])
+"""Whether the answer gets lost on its way to the producer."""
+FATAL = {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_ID_MAPPING, ErrorCode.INVALID_TXN_STATE}
+
+
+class TransactionSimulation(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+        self.checked = 0
+
+    def some(self, data: Any, producers: list[Producer]) -> Producer:
+        number: int = data.draw(st.integers(0, len(producers) - 1))
+        return producers[number]
+
+    def prepared(self) -> list[str]:
+        return self.world.machine.prepared()
+
+    def initialised(self) -> list[Producer]:
+        return [producer for producer in self.world.producers if producer.producer_id >= 0]
+
+    def in_transaction(self) -> list[Producer]:
+        return [producer for producer in self.initialised() if producer.token is not None]
+
+    # What producers do
+
+    @rule(name=NAMES, version=VERSIONS, lost=LOST)
+    def a_new_producer_comes(self, name: str, version: int, lost: bool) -> None:
+        """Whoever had the name before becomes a zombie that does not know."""
+        step = self.world.init(Init(name, TIMEOUT_MS))
+        if step.error is NONE:
+            self.nobody_else_has(name, step.producer_id, step.producer_epoch)
+            if not lost:
+                self.world.producers.append(Producer(name, version, step.producer_id, step.producer_epoch))
+        else:
+            assert step.error is ErrorCode.CONCURRENT_TRANSACTIONS
+
+    def nobody_else_has(self, name: str, producer_id: int, epoch: int) -> None:
+        for other in self.initialised():
+            assert (other.producer_id, other.producer_epoch) != (producer_id, epoch)
+            if other.name == name and other.producer_id == producer_id:
+                assert other.producer_epoch < epoch
+
+    @precondition(lambda self: any(p.token is None for p in self.initialised()))
+    @rule(data=st.data(), lost=LOST)
+    def a_producer_starts_over(self, data: Any, lost: bool) -> None:
+        """It tells which id and epoch it has; without its last answer it tells the same again."""
+        producer = self.some(data, [p for p in self.initialised() if p.token is None])
+        step = self.world.init(Init(producer.name, TIMEOUT_MS, producer.producer_id, producer.producer_epoch))
+        assert step.error in (NONE, ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.PRODUCER_FENCED)
+        if step.error is NONE and not lost:
+            self.nobody_else_has(producer.name, step.producer_id, step.producer_epoch)
+            producer.producer_id, producer.producer_epoch = step.producer_id, step.producer_epoch
+        if step.error in FATAL:
+            self.world.producers.remove(producer)
+
+    @precondition(lambda self: any(p.token is None for p in self.initialised()))
+    @rule(data=st.data())
+    def a_producer_begins(self, data: Any) -> None:
+        self.world.begin(self.some(data, [p for p in self.initialised() if p.token is None]))
+
+    @precondition(lambda self: any(p.ending is None and p.version < 2 for p in self.in_transaction()))
+    @rule(data=st.data(), partitions=st.sets(st.sampled_from(PARTITIONS), min_size=1))
+    def a_producer_adds_partitions(self, data: Any, partitions: Any) -> None:
+        producer = self.some(data, [p for p in self.in_transaction() if p.ending is None and p.version < 2])
+        step = self.world.machine.add_partitions(
+            producer.name, producer.producer_id, producer.producer_epoch, partitions, self.world.now_ms
+        )
+        self.world.apply(producer.name, step)
+        self.give_up_if(producer, step.error)
+
+    @precondition(lambda self: any(p.ending is None for p in self.in_transaction()))
+    @rule(data=st.data(), partition=st.sampled_from(PARTITIONS))
+    def a_producer_writes(self, data: Any, partition: Any) -> None:
+        producer = self.some(data, [p for p in self.in_transaction() if p.ending is None])
+        self.give_up_if(producer, self.world.write(producer, partition))
+
+    @precondition(lambda self: bool(self.in_transaction()))
+    @rule(data=st.data(), commit=st.booleans(), lost=LOST)
+    def a_producer_ends(self, data: Any, commit: bool, lost: bool) -> None:
+        producer = self.some(data, self.in_transaction())
+        assert producer.token is not None
+        if producer.ending is not None:
+            commit = producer.ending
+        producer.ending = commit
+        event = End(producer.name, producer.producer_id, producer.producer_epoch, commit, producer.version)
+        step = self.world.end(event)
+        if lost:
+            return
+        if step.error is NONE:
+            self.world.promises[producer.token] = commit
+            producer.token = producer.ending = None
+            if producer.version >= 2:
+                producer.producer_id, producer.producer_epoch = step.producer_id, step.producer_epoch
+        else:
+            self.give_up_if(producer, step.error)
+
+    def give_up_if(self, producer: Producer, code: ErrorCode) -> None:
+        """These errors end a client's life: its records stay with whatever the coordinator makes of them."""
+        if code in FATAL or code is ErrorCode.INVALID_PRODUCER_EPOCH:
+            self.world.producers.remove(producer)
+
+    # What the world does
+
+    @precondition(lambda self: bool(self.prepared()))
+    @rule(data=st.data())
+    def a_marker_is_written(self, data: Any) -> None:
+        name = data.draw(st.sampled_from(sorted(self.prepared())))
+        partitions = self.world.machine.transactions[name].partitions
+        if partitions:
+            self.world.write_marker(name, data.draw(st.sampled_from(sorted(partitions))))
+
+    @precondition(lambda self: bool(self.prepared()))
+    @rule(data=st.data())
+    def the_rest_is_written(self, data: Any) -> None:
+        self.world.complete(data.draw(st.sampled_from(sorted(self.prepared()))))
+
+    @rule()
+    def the_broker_crashes(self) -> None:
+        self.world.crash()
+
+    @rule(ms=st.sampled_from([1, TIMEOUT_MS // 2, TIMEOUT_MS + 1]))
+    def time_passes(self, ms: int) -> None:
+        self.world.now_ms += ms
+        self.world.abort_timed_out()
+
+    @rule()
+    def unused_ids_expire(self) -> None:
+        self.world.expire(TIMEOUT_MS)
+
+    @precondition(lambda self: bool(self.world.machine.transactions))
+    @rule(data=st.data())
+    def epochs_are_used_up(self, data: Any) -> None:
+        name = data.draw(st.sampled_from(sorted(self.world.machine.transactions)))
+        value = self.world.machine.transactions[name]
+        if value.state in AT_REST and value.producer_epoch < EPOCH_MAX - 1:
+            self.world.use_up_epochs(name)
+
+    # What must always hold
+
+    @invariant()
+    def what_is_read_again_is_what_lived(self) -> None:
+        if len(self.world.log) != self.checked:
+            self.checked = len(self.world.log)
+            assert self.world.reloaded().transactions == self.world.machine.transactions
+
+    @invariant()
+    def a_transaction_has_one_outcome(self) -> None:
+        for token, outcomes in self.world.outcomes.items():
+            assert len(outcomes) == 1, f"records of transaction {token} were both committed and aborted"
+
+    @invariant()
+    def promises_are_kept(self) -> None:
+        for token, promise in self.world.promises.items():
+            assert self.world.outcomes.get(token, {promise}) == {promise}
+
+    @invariant()
+    def an_open_record_belongs_to_an_open_transaction(self) -> None:
+        """Nothing hangs: whatever is undecided in a partition, the coordinator knows that it has to decide it."""
+        unfinished = {
+            (value.producer_id, partition)
+            for value in self.world.machine.transactions.values()
+            if value.state in PREPARED or value.state is TransactionState.ONGOING
+            for partition in value.partitions
+        }
+        for partition, log in self.world.partitions.items():
+            for producer_id in log.open:
+                assert (producer_id, partition) in unfinished
+
+    def teardown(self) -> None:
+        """In the end everyone is told: all markers are written, and every promise was kept in full."""
+        self.world.now_ms += TIMEOUT_MS + 1
+        self.world.abort_timed_out()
+        for name in self.prepared():
+            self.world.complete(name)
+        assert not any(log.open for log in self.world.partitions.values())
+        self.a_transaction_has_one_outcome()
+        self.promises_are_kept()
+
+
+TestTransactions = TransactionSimulation.TestCase
+TestTransactions.settings = settings(
+    max_examples=1500, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+)
