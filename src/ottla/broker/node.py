@@ -30,6 +30,7 @@ from ottla.broker.jobs import Job, Jobs
 from ottla.broker.replication.partitions import Partitions
 from ottla.broker.server.dispatch import Dispatcher
 from ottla.broker.server.listener import Listener, Server
+from ottla.broker.storage.compaction.cleaner import LogCleaner
 from ottla.broker.storage.manager import LogManager
 from ottla.cluster.embedded import EmbeddedStore
 from ottla.cluster.image import CLUSTER_WIDE, BrokerImage, ClusterImage, Endpoint
@@ -86,6 +87,7 @@ class Node:
             cluster_id=self.store.image.cluster_id,
             progress=OpeningProgress(self.clock),
         )
+        self.cleaner = LogCleaner(self.logs, lambda: self.config.broker, self.clock)
         self.partitions = Partitions(self.node_id, self.logs, self.config)
         self.controller = Controller(self.store, self.config, self.node_id)
         self.groups = GroupCoordinator(
@@ -130,6 +132,7 @@ class Node:
             await self._server.stop(STOP_GRACE_SECONDS)
         if self._jobs is not None:
             await self._jobs.stop()
+        await self.cleaner.stop()
         await asyncio.to_thread(self.logs.close)
         self.store.close()
 
@@ -208,6 +211,7 @@ class Node:
 
         return [
             Job("retention", lambda: settings.log_retention_check_interval_ms, apply_retention),
+            Job("log cleaner", lambda: self.config.broker.log_cleaner_backoff_ms, self.cleaner.run),
             Job("flush", self._flush_interval_ms, lambda: asyncio.to_thread(logs.flush_due, now_ms())),
             Job("checkpoint", self._checkpoint_interval_ms, lambda: asyncio.to_thread(logs.checkpoint)),
             Job(

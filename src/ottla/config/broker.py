@@ -235,6 +235,61 @@ class BrokerSettings:
     log_cleanup_policy: tuple[str, ...] = setting(
         ("delete",), choices=("compact", "delete"), dynamic="cluster-wide", doc="Default of the topics' cleanup.policy."
     )
+    log_cleaner_enable: bool = setting(True, doc="Whether compacted topics are cleaned at all.")
+    log_cleaner_threads: int = setting(
+        1,
+        at_least=1,
+        dynamic="cluster-wide",
+        doc="Processes that clean logs, each one log at a time. They are started when there is something to clean.",
+    )
+    log_cleaner_dedupe_buffer_size: int = setting(
+        134_217_728,
+        type=_LONG,
+        at_least=1_048_576,
+        dynamic="cluster-wide",
+        doc="Bytes for the newest offsets of keys, over all cleaning processes; 24 bytes a key. A log with more keys "
+        "is cleaned in several goes.",
+    )
+    log_cleaner_io_buffer_size: int = setting(
+        4_194_304,
+        kafka_default=524_288,
+        differs="records are decoded many at a time, and that pays with more of them at hand",
+        at_least=65_536,
+        dynamic="cluster-wide",
+        doc="Bytes of log that a cleaning process reads at a time, over all of them.",
+    )
+    log_cleaner_io_buffer_load_factor: float = setting(
+        0.9,
+        at_least=0.01,
+        at_most=1,
+        dynamic="cluster-wide",
+        doc="How full the table of newest offsets may get; fuller is slower.",
+    )
+    log_cleaner_io_max_bytes_per_second: float = setting(
+        1.7976931348623157e308,
+        at_least=1,
+        dynamic="cluster-wide",
+        doc="Bytes that the cleaner may read and write in a second, over all of its processes.",
+    )
+    log_cleaner_backoff_ms: int = setting(
+        15_000,
+        type=_LONG,
+        at_least=0,
+        dynamic="cluster-wide",
+        doc="Time the cleaner waits when no log has anything to clean.",
+    )
+    log_cleaner_min_cleanable_ratio: float = setting(
+        0.5, at_least=0, at_most=1, dynamic="cluster-wide", doc="Default of the topics' min.cleanable.dirty.ratio."
+    )
+    log_cleaner_delete_retention_ms: int = setting(
+        86_400_000, type=_LONG, at_least=0, dynamic="cluster-wide", doc="Default of the topics' delete.retention.ms."
+    )
+    log_cleaner_min_compaction_lag_ms: int = setting(
+        0, type=_LONG, at_least=0, dynamic="cluster-wide", doc="Default of the topics' min.compaction.lag.ms."
+    )
+    log_cleaner_max_compaction_lag_ms: int = setting(
+        LONG_MAX, type=_LONG, at_least=1, dynamic="cluster-wide", doc="Default of the topics' max.compaction.lag.ms."
+    )
     log_index_size_max_bytes: int = setting(
         10_485_760, at_least=4, dynamic="cluster-wide", doc="Default of the topics' segment.index.bytes."
     )
@@ -395,6 +450,41 @@ class BrokerSettings:
         3000, doc="How long an empty group waits for more members after the first has joined."
     )
     group_max_size: int = setting(INT_MAX, at_least=1, doc="Most members of one group.")
+    group_coordinator_rebalance_protocols: tuple[str, ...] = setting(
+        ("classic", "consumer"),
+        choices=("classic", "consumer"),
+        doc="Protocols that groups may use. classic cannot be left out; those of Kafka Streams and share groups are not"
+        " served.",
+    )
+    group_consumer_session_timeout_ms: int = setting(
+        45_000, at_least=1, doc="Members of the consumer protocol that are silent for this long are let go."
+    )
+    group_consumer_min_session_timeout_ms: int = setting(
+        45_000, at_least=1, doc="Shortest session timeout that the setting and a group's own may have."
+    )
+    group_consumer_max_session_timeout_ms: int = setting(
+        60_000, at_least=1, doc="Longest session timeout that the setting and a group's own may have."
+    )
+    group_consumer_heartbeat_interval_ms: int = setting(
+        5_000, at_least=1, doc="How often members of the consumer protocol are told to speak."
+    )
+    group_consumer_min_heartbeat_interval_ms: int = setting(
+        5_000, at_least=1, doc="Shortest heartbeat interval that the setting and a group's own may have."
+    )
+    group_consumer_max_heartbeat_interval_ms: int = setting(
+        15_000, at_least=1, doc="Longest heartbeat interval that the setting and a group's own may have."
+    )
+    group_consumer_max_size: int = setting(INT_MAX, at_least=1, doc="Most members of a group of the consumer protocol.")
+    group_consumer_assignors: tuple[str, ...] = setting(
+        ("uniform", "range"),
+        choices=("uniform", "range"),
+        doc="The broker's assignors that members may ask for; the first is what they get who ask for none.",
+    )
+    group_consumer_migration_policy: str = setting(
+        "bidirectional",
+        choices=("bidirectional", "upgrade", "downgrade", "disabled"),
+        doc="Which way groups at work may change between the classic and the consumer protocol.",
+    )
 
     explicit: frozenset[str] = frozenset()
     """Names that the user gave, whether or not the value is the default: DescribeConfigs tells them apart."""

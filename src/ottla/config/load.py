@@ -65,6 +65,7 @@ def check_together(settings: BrokerSettings) -> list[str]:
         )
     if settings.group_min_session_timeout_ms > settings.group_max_session_timeout_ms:
         problems.append("group.min.session.timeout.ms: it is greater than group.max.session.timeout.ms")
+    problems += _consumer_group_problems(settings)
     if settings.default_replication_factor != 1:
         problems.append(
             "default.replication.factor: a broker on its own can hold one replica of each partition, give 1"
@@ -109,3 +110,30 @@ def _settle_node_id(values: dict[str, Value]) -> list[str]:
     if one is not None:
         values["node.id"] = values["broker.id"] = one
     return []
+
+
+def _consumer_group_problems(settings: BrokerSettings) -> list[str]:
+    problems = []
+    for name, least, value, most in (
+        (
+            "group.consumer.session.timeout.ms",
+            settings.group_consumer_min_session_timeout_ms,
+            settings.group_consumer_session_timeout_ms,
+            settings.group_consumer_max_session_timeout_ms,
+        ),
+        (
+            "group.consumer.heartbeat.interval.ms",
+            settings.group_consumer_min_heartbeat_interval_ms,
+            settings.group_consumer_heartbeat_interval_ms,
+            settings.group_consumer_max_heartbeat_interval_ms,
+        ),
+    ):
+        if not least <= value <= most:
+            problems.append(f"{name}: {value} is not between its least ({least}) and its greatest ({most}) value")
+    if settings.group_consumer_heartbeat_interval_ms >= settings.group_consumer_session_timeout_ms:
+        problems.append("group.consumer.heartbeat.interval.ms: it is not less than group.consumer.session.timeout.ms")
+    if "classic" not in settings.group_coordinator_rebalance_protocols:
+        problems.append("group.coordinator.rebalance.protocols: classic cannot be left out")
+    if not settings.group_consumer_assignors:
+        problems.append("group.consumer.assignors: at least one is needed")
+    return problems

@@ -173,22 +173,6 @@ _TABLE: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "log compaction is not served yet, so there is no cleaner to tune",
-        """
-        log.cleaner.threads=1
-        log.cleaner.io.max.bytes.per.second=1.7976931348623157E308
-        log.cleaner.dedupe.buffer.size=134217728
-        log.cleaner.io.buffer.size=524288
-        log.cleaner.io.buffer.load.factor=0.9
-        log.cleaner.backoff.ms=15000
-        log.cleaner.min.cleanable.ratio=0.5
-        log.cleaner.enable=true|false
-        log.cleaner.delete.retention.ms=86400000
-        log.cleaner.min.compaction.lag.ms=0
-        log.cleaner.max.compaction.lag.ms=9223372036854775807
-        """,
-    ),
-    (
         "a waiting request is let go as soon as it is answered, so nothing is purged at intervals",
         """
         fetch.purgatory.purge.interval.requests=1000
@@ -262,19 +246,9 @@ _TABLE: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "groups speak the classic protocol only so far",
+        "consumer groups are assigned, and their patterns evaluated, whenever members or topics change",
         """
-        group.coordinator.rebalance.protocols=classic,consumer,streams|classic
-        group.consumer.session.timeout.ms=45000
-        group.consumer.min.session.timeout.ms=45000
-        group.consumer.max.session.timeout.ms=60000
-        group.consumer.heartbeat.interval.ms=5000
-        group.consumer.min.heartbeat.interval.ms=5000
-        group.consumer.max.heartbeat.interval.ms=15000
-        group.consumer.max.size=2147483647
-        group.consumer.assignors=uniform,range
-        group.consumer.migration.policy=bidirectional
-        group.consumer.assignment.interval.ms=1000
+        group.consumer.assignment.interval.ms=1000|0
         group.consumer.min.assignment.interval.ms=0
         group.consumer.max.assignment.interval.ms=15000
         group.consumer.regex.refresh.interval.ms=600000

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from ottla.config.broker import BrokerSettings
 from ottla.config.setting import LONG_MAX, ConfigError, Setting, SettingType, Synonym, Value, setting, settings_of
 
-_NO_CLEANER = "log compaction is not served yet, so nothing would act on another value"
 _ONE_REPLICA = "every partition has one replica, so there is no replication to throttle"
 _NO_TIERS = "tiered storage is not served"
 _HOUR_MS = 3_600_000
@@ -21,9 +20,8 @@ class TopicSettings:
         ("delete",),
         choices=("compact", "delete"),
         synonyms=(Synonym("log.cleanup.policy"),),
-        doc="What happens to old segments: 'delete' removes them by time and size. 'compact' is recorded and keeps "
-        "every record (nothing is deleted, unless 'delete' is given as well) until the log cleaner arrives. "
-        "An empty list keeps everything.",
+        doc="What happens to old segments: 'delete' removes them by time and size, 'compact' keeps the newest record "
+        "of every key (docs/compaction.md), both together do both. An empty list keeps everything.",
     )
     compression_type: str = setting(
         "producer",
@@ -172,17 +170,31 @@ class TopicSettings:
         86_400_000,
         type=SettingType.LONG,
         at_least=0,
-        fixed=_NO_CLEANER,
-        doc="How long a deletion marker stays in a compacted topic.",
+        synonyms=(Synonym("log.cleaner.delete.retention.ms"),),
+        doc="How long a record without a value, which deletes its key, stays in a compacted topic after the cleaner "
+        "has first met it; a reader that keeps up within this time sees every deletion.",
     )
     min_cleanable_dirty_ratio: float = setting(
-        0.5, at_least=0, at_most=1, fixed=_NO_CLEANER, doc="Share of uncompacted log that makes the cleaner act."
+        0.5,
+        at_least=0,
+        at_most=1,
+        synonyms=(Synonym("log.cleaner.min.cleanable.ratio"),),
+        doc="A log is cleaned when the bytes not cleaned yet are more than this share of what could be cleaned.",
     )
     min_compaction_lag_ms: int = setting(
-        0, type=SettingType.LONG, at_least=0, fixed=_NO_CLEANER, doc="Time a record stays uncompacted at least."
+        0,
+        type=SettingType.LONG,
+        at_least=0,
+        synonyms=(Synonym("log.cleaner.min.compaction.lag.ms"),),
+        doc="Time for which a record is safe from the cleaner, by the records' own timestamps.",
     )
     max_compaction_lag_ms: int = setting(
-        LONG_MAX, type=SettingType.LONG, at_least=1, fixed=_NO_CLEANER, doc="Time a record stays uncompacted at most."
+        LONG_MAX,
+        type=SettingType.LONG,
+        at_least=1,
+        synonyms=(Synonym("log.cleaner.max.compaction.lag.ms"),),
+        doc="A log with an uncleaned record older than this is cleaned whatever its share of dirty bytes; segments "
+        "are finished in time for it.",
     )
     leader_replication_throttled_replicas: tuple[str, ...] = setting(
         (), fixed=_ONE_REPLICA, doc="Replicas whose replication is throttled on the leader's side."

@@ -20,7 +20,7 @@ from ottla.broker.storage.leader_epochs import LeaderEpochs
 from ottla.broker.storage.markers import Marker, encode_marker, read_marker
 from ottla.broker.storage.producer_state import ProducerState
 from ottla.broker.storage.results import AppendResult, LogSlice
-from ottla.broker.storage.retention import expired_segments
+from ottla.broker.storage.retention import expired_segments, longest_segment_ms
 from ottla.broker.storage.segment import Segment, segment_prefix
 from ottla.broker.storage.segments import SegmentList
 from ottla.broker.storage.snapshots import SnapshotFiles, rebuild_producers
@@ -86,13 +86,17 @@ class Log:
         self.producers = producers
         self.last_flush_ms = now_ms
         self.failure: str | None = None
+        self.cleaned_to: int | None = None
+        """Up to where the log cleaner has been through; None when it never was."""
         self.segments = SegmentList(segments)
         # No abort is known after this offset, so most reads need not look for one.
         self._last_abort = max((s.transactions.last_offset for s in segments if s.transactions.stored), default=-1)
         self._set_end(end_offset, self.segments.active)
         self.snapshots = snapshots
-        self._environment = environment
+        self.environment = environment
         self._flusher = Flusher(directory, environment.disk, self.segments)
+        self.maintenance = self._flusher.lock
+        """Held by whoever takes segments away or syncs them; never needed to append or read."""
         self.reconfigure(config)
 
     # -- facts
@@ -124,7 +128,7 @@ class Log:
         self.config = config
         self.rules = AppendRules(config)
         self._segment_bytes = config.segment_bytes
-        self._segment_ms = config.segment_ms - self._jitter_ms(config)
+        self._segment_ms = longest_segment_ms(config) - self._jitter_ms(config)
         self._offset_entries_max = config.segment_index_bytes // OFFSET_ENTRY_BYTES - 1
         self._time_entries_max = config.segment_index_bytes // TIME_ENTRY_BYTES - 1
         self.segments.active.index_interval_bytes = config.index_interval_bytes
@@ -285,7 +289,7 @@ class Log:
         self.segments.add(new)
         self._set_end(self.end_offset, new)
         self._flusher.names_dirty = True
-        self._segment_ms = self.config.segment_ms - self._jitter_ms(self.config)
+        self._segment_ms = longest_segment_ms(self.config) - self._jitter_ms(self.config)
         return new
 
     def _set_end(self, end_offset: int, active: Segment) -> None:
@@ -296,7 +300,7 @@ class Log:
     def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
         return Segment.create(
             segment_prefix(self.directory, base_offset), base_offset,
-            disk=self._environment.disk, cache=self._environment.cache, created_ms=now_ms,
+            disk=self.environment.disk, cache=self.environment.cache, created_ms=now_ms,
             index_interval_bytes=self.config.index_interval_bytes,
             preallocate_bytes=self.config.segment_bytes if self.config.preallocate else 0,
         )  # fmt: skip
@@ -308,7 +312,7 @@ class Log:
     def _write_epochs(self) -> None:
         # Not forced to disk here: until the next flush the log itself tells the epochs, after it `flush` has synced.
         path = os.path.join(self.directory, LEADER_EPOCHS)
-        self._environment.disk.replace_file(path, format_epochs(self.leader_epochs.entries()), durable=False)
+        self.environment.disk.replace_file(path, format_epochs(self.leader_epochs.entries()), durable=False)
         self._flusher.epochs_dirty = True
 
     # -- reading
@@ -421,7 +425,7 @@ class Log:
             except OSError as error:
                 # What the kernel could not write it may have dropped: nothing after this can be trusted.
                 if self.failure is None:
-                    self._environment.on_failure(error)
+                    self.environment.on_failure(error)
                 raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot flush {self.tp}: {error}") from error
 
     # -- removing
@@ -446,6 +450,8 @@ class Log:
         self._set_end(end_offset, self.segments.active)
         self.recovery_point = min(self.recovery_point, end_offset)
         self.start_offset = min(self.start_offset, end_offset)
+        if self.cleaned_to is not None:
+            self.cleaned_to = min(self.cleaned_to, end_offset)
         if self.leader_epochs.truncate_end(end_offset):
             self._write_epochs()
         self.producers = rebuild_producers(self.snapshots, kept, end_offset)
@@ -518,7 +524,7 @@ class Log:
 
     def _discard(self, segments: list[Segment]) -> None:
         for segment in segments:
-            self._environment.discard(segment.retire(), self.config.file_delete_delay_ms)
+            self.environment.discard(segment.retire(), self.config.file_delete_delay_ms)
 
     # -- the end
 
@@ -557,7 +563,7 @@ class Log:
     def _storage_error(self, error: OSError | CorruptBatch, doing: str) -> ApiError:
         # A log that was just deleted or taken offline fails for that reason, which is no news about the directory.
         if isinstance(error, OSError) and error.errno not in PASSING_ERRORS and self.failure is None:
-            self._environment.on_failure(error)
+            self.environment.on_failure(error)
         return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{doing} {self.tp}: {error}")
 
     def _out_of_range(self, offset: int) -> ApiError:

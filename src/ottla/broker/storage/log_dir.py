@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 
 from ottla.broker.storage.checkpoints import (
     CLEAN_SHUTDOWN,
+    CLEANED_OFFSETS,
     HIGH_WATERMARKS,
     LOCK,
     META_PROPERTIES,
@@ -140,11 +141,12 @@ class LogDir:
         return offsets or {}
 
     def write_checkpoints(self, high_watermark: Callable[[TopicPartition], int | None]) -> None:
-        """Store recovery points, log starts and high watermarks. Blocks; safe in any thread."""
+        """Store recovery points, log starts, high watermarks and where logs are clean. Blocks; safe in any thread."""
         with self._checkpointing:
             logs = list(self.logs.items())
             starts = {tp: log.start_offset for tp, log in logs if log.start_offset > log.segments.first_base_offset}
             marks = {tp: mark for tp, _ in logs if (mark := high_watermark(tp)) is not None}
+            self._write(CLEANED_OFFSETS, {tp: log.cleaned_to for tp, log in logs if log.cleaned_to is not None})
             self._write(START_OFFSETS, starts)
             self._write(HIGH_WATERMARKS, marks)
             self._write(RECOVERY_POINTS, {tp: log.recovery_point for tp, log in logs})

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
-from ottla.broker.storage.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS, START_OFFSETS
+from ottla.broker.storage.checkpoints import CLEANED_OFFSETS, HIGH_WATERMARKS, RECOVERY_POINTS, START_OFFSETS
 from ottla.broker.storage.disk import Disk
 from ottla.broker.storage.index import IndexCache
 from ottla.broker.storage.log import Log
@@ -78,6 +78,7 @@ class LogManager:
             clean = directory.take_clean_marker()
             points = directory.read_checkpoint(RECOVERY_POINTS)
             starts = directory.read_checkpoint(START_OFFSETS)
+            cleaned = directory.read_checkpoint(CLEANED_OFFSETS)
             self._stored_high_watermarks |= directory.read_checkpoint(HIGH_WATERMARKS)
         except OSError as error:
             directory.fail(error)
@@ -99,6 +100,7 @@ class LogManager:
             for number, (tp, future) in enumerate(futures.items(), 1):
                 try:
                     self._adopt(future.result(), directory)
+                    self._logs[tp].cleaned_to = cleaned.get(tp)
                 except OSError as error:
                     logger.exception("cannot load %s", tp)
                     directory.fail(error)

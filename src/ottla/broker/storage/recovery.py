@@ -16,6 +16,7 @@ from ottla.broker.storage.checkpoints import (
     parse_partition_metadata,
     read_text,
 )
+from ottla.broker.storage.compaction.leftovers import finish_swaps
 from ottla.broker.storage.disk import unlink_if_there
 from ottla.broker.storage.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, IndexBuilder
 from ottla.broker.storage.leader_epochs import LeaderEpochs
@@ -39,7 +40,7 @@ from ottla.protocol.errors import CorruptBatch
 
 logger = logging.getLogger(__name__)
 
-_LEFTOVERS = (SUFFIX_DELETED, ".cleaned", ".tmp")
+_LEFTOVERS = (SUFFIX_DELETED, ".tmp")
 
 
 class KnownOffsets(msgspec.Struct, frozen=True):
@@ -87,6 +88,7 @@ class _Opening:
 
     def open(self, known: KnownOffsets) -> Log:
         names = set(os.listdir(self._directory))
+        finish_swaps(self._directory, names, self._environment.disk)
         self._remove_leftovers(names)
         segments = [self._segment(base) for base in base_offsets(names, SUFFIX_LOG)]
         snapshots = base_offsets(names, SUFFIX_SNAPSHOT)

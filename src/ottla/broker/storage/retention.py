@@ -1,4 +1,4 @@
-"""Which of a log's oldest segments may go. Decides only; the log does the rest."""
+"""How long a log's segments grow, and which of the oldest may go. Decides only; the log does the rest."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -14,6 +14,13 @@ class Ageing(Protocol):
 
     def retention_timestamp(self) -> int:
         """When its newest record was written. Asked only when the decision depends on it: it may cost a read."""
+
+
+def longest_segment_ms(config: TopicSettings) -> int:
+    """A segment is cleaned only once it is finished, so one of a compacted topic must not outlast the longest lag."""
+    if "compact" in config.cleanup_policy:
+        return min(config.segment_ms, config.max_compaction_lag_ms)
+    return config.segment_ms
 
 
 def expired_segments(

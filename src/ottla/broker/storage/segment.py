@@ -59,8 +59,8 @@ def base_offsets(names: Iterable[str], suffix: str) -> list[int]:
 
 class Segment:
     __slots__ = (
-        "_cache", "_disk", "_file", "_first_timestamp", "_indexes", "_known", "_largest_from_file", "_largest_known",
-        "_loading", "_pwrite", "_ready", "_since_index_bytes",
+        "_cache", "_detached", "_disk", "_file", "_first_timestamp", "_indexes", "_known", "_largest_from_file",
+        "_largest_known", "_loading", "_pwrite", "_ready", "_since_index_bytes",
         "base_offset", "created_ms", "index_interval_bytes", "largest_timestamp", "largest_timestamp_offset", "prefix",
         "size", "transactions",
     )  # fmt: skip
@@ -85,6 +85,7 @@ class Segment:
         self._file: SegmentFile | None = None
         self._loading = threading.RLock()  # opening the file and loading indexes, which any thread may be first to need
         self._indexes: SegmentIndexes | None = None
+        self._detached = False
         self._ready = False  # for appending: the indexes are loaded and stay, the largest timestamp is known
         self._since_index_bytes = 0
         self._first_timestamp: int | None = None
@@ -334,6 +335,8 @@ class Segment:
             self._known.clear()
             self._indexes = builder.finish()
             self._set_largest_timestamp(builder.largest_timestamp, builder.largest_offset)
+            if self._detached:
+                return
             for suffix in (SUFFIX_INDEX, SUFFIX_TIME_INDEX):
                 unlink_if_there(self.prefix + suffix)
             self.write_indexes()
@@ -496,6 +499,15 @@ class Segment:
         self._ready = False
         self._indexes = None
         self._file = None
+
+    def detach(self) -> None:
+        """Let go of the files' names, which another segment is about to take; readers of this one go on without."""
+        with self._loading:
+            self.load_for_append()
+            self.transactions.load()
+            self._cache.forget(self.transactions)
+            assert self.file.fd >= 0
+            self._detached = True
 
     def retire(self) -> list[str]:
         """Leave the log: rename the files so that a restart knows they are going; returns the new paths.

@@ -46,6 +46,12 @@ class SegmentList:
                 self._set(kept)
         return dropped
 
+    def swap(self, replaced: list[Segment], new: Segment) -> None:
+        """Put one segment in the place of several neighbours."""
+        with self._lock:
+            first = self.all.index(replaced[0])
+            self._set([*self.all[:first], new, *self.all[first + len(replaced) :]])
+
     def replace(self, segments: list[Segment]) -> None:
         with self._lock:
             self._set(segments)

@@ -60,15 +60,15 @@ class TransactionIndex:
     @property
     def last_offset(self) -> int:
         """The offset of the last marker, or -1."""
-        data = self._load()
+        data = self.load()
         return _last_offset(data, len(data) // ENTRY_BYTES - 1) if data else NO_OFFSET
 
     def entries(self) -> list[AbortedTransaction]:
-        return [AbortedTransaction._make(row[1:]) for row in _ENTRY.iter_unpack(self._load())]
+        return [AbortedTransaction._make(row[1:]) for row in _ENTRY.iter_unpack(self.load())]
 
     def collect(self, from_offset: int, to_offset: int, found: list[AbortedTransaction]) -> bool:
         """Add those that have records in [from_offset, to_offset); True when later segments cannot have more."""
-        data = self._load()
+        data = self.load()
         count = len(data) // ENTRY_BYTES
         for number in range(_first_at_or_after(data, count, from_offset), count):
             entry = AbortedTransaction._make(_ENTRY.unpack_from(data, number * ENTRY_BYTES)[1:])
@@ -118,7 +118,7 @@ class TransactionIndex:
         """Take these instead of whatever the file holds."""
         with self._lock:
             self._cache.forget(self)
-            self._data = bytearray(b"".join(_ENTRY.pack(_VERSION, *entry) for entry in entries))
+            self._data = bytearray(encode_entries(entries))
             self._cut_file(0)
         self.write()
 
@@ -139,7 +139,7 @@ class TransactionIndex:
         if self._stored and self._data is not None and len(self._data) == self._written_bytes:
             self._data = None
 
-    def _load(self) -> bytearray:
+    def load(self) -> bytearray:
         data = self._data
         if data is None:
             with self._lock:
@@ -159,6 +159,10 @@ class TransactionIndex:
             raise CorruptBatch(f"{self.path} is damaged")
         self._written_bytes = len(data)
         return data
+
+
+def encode_entries(entries: Iterable[AbortedTransaction]) -> bytes:
+    return b"".join([_ENTRY.pack(_VERSION, *entry) for entry in entries])
 
 
 def _last_offset(data: Buffer, number: int) -> int:
