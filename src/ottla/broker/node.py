@@ -111,6 +111,7 @@ class Node:
         self.partitions.apply(None, self.store.image)
         self._forget_strays()
         self.store.subscribe(self._on_change)
+        self.groups.on_topics_changed(self.store.image.topics)
         self.groups.start()
         self.transactions.start()
         loop = asyncio.get_running_loop()
@@ -160,6 +161,8 @@ class Node:
         gone = [name for name in old.topics if name not in new.topics]
         if gone:
             self.groups.on_topics_deleted(gone)
+        if old.topics is not new.topics:
+            self.groups.on_topics_changed(new.topics)
         self.groups.refresh()
         self.transactions.refresh()
 

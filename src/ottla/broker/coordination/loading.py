@@ -4,6 +4,12 @@ import logging
 from collections.abc import Iterable
 
 from ottla.broker.coordination.groups.machine import GroupMachine
+from ottla.protocol.consumer_group_records import (
+    ConsumerKey,
+    ConsumerValue,
+    decode_consumer_key,
+    decode_consumer_value,
+)
 from ottla.protocol.coordinator_records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -21,7 +27,7 @@ from ottla.protocol.records import BatchHeader, Record, decode_batch, iterate_ba
 logger = logging.getLogger(__name__)
 
 COMMIT_MARKER = 1
-Parsed = tuple[Key, GroupMetadataValue | OffsetCommitValue | None]
+Parsed = tuple[Key | ConsumerKey, GroupMetadataValue | OffsetCommitValue | ConsumerValue | None]
 
 
 class LoadedLog:
@@ -32,7 +38,7 @@ class LoadedLog:
         self.foreign: dict[bytes, bytes] = {}
         """Records that are not ours to interpret, kept so that a snapshot can carry them on."""
         self.size_bytes = 0
-        self._keys: dict[bytes, Key] = {}
+        self._keys: dict[bytes, Key | ConsumerKey] = {}
         """Keys repeat: a commit a second of one partition has the same one each time."""
 
     def replay(self, chunks: Iterable[bytes | memoryview]) -> None:
@@ -57,7 +63,10 @@ class LoadedLog:
         try:
             key = self._keys.get(key_bytes)
             if key is None:
-                key = self._keys[key_bytes] = decode_key(key_bytes)
+                key = decode_key(key_bytes)
+                if isinstance(key, OtherKey):
+                    key = decode_consumer_key(key_bytes) or key
+                self._keys[key_bytes] = key
             if record.value is None:
                 if isinstance(key, OtherKey):
                     self.foreign.pop(key_bytes, None)
@@ -67,6 +76,8 @@ class LoadedLog:
                 return key, decode_offset_commit_value(record.value)
             if isinstance(key, GroupMetadataKey):
                 return key, decode_group_metadata_value(record.value)
+            if not isinstance(key, OtherKey):
+                return key, decode_consumer_value(key, record.value)
         except MalformedMessage as error:
             logger.warning("record at offset %d of the offsets topic is left aside: %s", record.offset, error)
         self.foreign[key_bytes] = record.value or b""

@@ -8,7 +8,7 @@ and offset fetches are plain function calls.
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -16,6 +16,9 @@ import msgspec
 
 from ottla.broker.coordination.effects import Decision, Now, SetTimer, TimerKey
 from ottla.broker.coordination.groups import describing, offsets
+from ottla.broker.coordination.groups.consumer.events import ConsumerAnswer, ConsumerHeartbeat
+from ottla.broker.coordination.groups.consumer.rules import ConsumerRules, GroupTimes
+from ottla.broker.coordination.groups.consumer.topics import KnownTopic, KnownTopics
 from ottla.broker.coordination.groups.events import Commit, GroupRules, Join, Joined, Leave, Left, Sync, Synced
 from ottla.broker.coordination.groups.machine import GroupMachine
 from ottla.broker.coordination.groups.offsets import Entry
@@ -23,10 +26,11 @@ from ottla.broker.coordination.loading import LoadedLog
 from ottla.broker.coordination.log import CoordinatorLog
 from ottla.broker.coordination.scheduler import LoopScheduler, Scheduler
 from ottla.broker.coordination.shard import Producer, Shard, in_batches
+from ottla.cluster.image import TopicImage
 from ottla.config.broker import BrokerSettings
 from ottla.model.clock import Clock
 from ottla.model.errors import ApiError, ErrorCode, OttlaError
-from ottla.model.names import CONSUMER_OFFSETS
+from ottla.model.names import CONSUMER_OFFSETS, format_topic_id
 from ottla.protocol.coordinator_records import STRING_BYTES_MAX, OffsetCommitKey, OffsetCommitValue
 from ottla.protocol.records import Codec
 
@@ -59,6 +63,18 @@ def partition_for(group_id: str, partition_count: int) -> int:
     return 0 if signed == -0x8000_0000 else abs(signed) % partition_count
 
 
+def consumer_rules(settings: BrokerSettings) -> ConsumerRules:
+    policy = settings.group_consumer_migration_policy
+    return ConsumerRules(
+        is_enabled="consumer" in settings.group_coordinator_rebalance_protocols,
+        times=GroupTimes(settings.group_consumer_session_timeout_ms, settings.group_consumer_heartbeat_interval_ms),
+        max_size=settings.group_consumer_max_size,
+        assignors=tuple(settings.group_consumer_assignors),
+        can_upgrade=policy in ("bidirectional", "upgrade"),
+        can_downgrade=policy in ("bidirectional", "downgrade"),
+    )
+
+
 class GroupCoordinator:
     def __init__(
         self,
@@ -77,6 +93,7 @@ class GroupCoordinator:
         self._last_ticket = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._loader: asyncio.Task[None] | None = None
+        self._topics = KnownTopics()
         self._rules = GroupRules()
         self._rules_source: BrokerSettings | None = None
 
@@ -126,7 +143,9 @@ class GroupCoordinator:
     def sync(self, event: Sync) -> asyncio.Future[Synced]:
         shard, machine = self._find(event.group_id)
         ticket, answer = self._ticket()
-        self._perform(shard, machine.on_sync(msgspec.structs.replace(event, ticket=ticket), self._now()))
+        self._perform(
+            shard, machine.on_sync(msgspec.structs.replace(event, ticket=ticket), self._now(), self._live_rules())
+        )
         return answer
 
     def leave(self, event: Leave) -> asyncio.Future[Left]:
@@ -142,10 +161,19 @@ class GroupCoordinator:
         except ApiError as error:
             # A member must not give up its partitions only because we are still reading who is a member.
             return ErrorCode.NONE if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error.code
-        code, timer = machine.heartbeat(group_id, member_id, instance_id, generation, self._now())
-        if timer is not None:
+        now, rules = self._now(), self._live_rules()
+        code, timers = machine.heartbeat(group_id, member_id, instance_id, generation, now, rules)
+        for timer in timers:
             self._set_timer(shard, timer)
         return code
+
+    def consumer_heartbeat(self, event: ConsumerHeartbeat) -> asyncio.Future[ConsumerAnswer]:
+        """Ticket and random part of the event are filled in here."""
+        shard, machine = self._find(event.group_id)
+        ticket, answer = self._ticket()
+        event = msgspec.structs.replace(event, ticket=ticket, unique=format_topic_id(uuid.uuid4()))
+        self._perform(shard, machine.consumer.on_heartbeat(event, self._now(), self._live_rules()))
+        return answer
 
     # Offsets
 
@@ -166,10 +194,21 @@ class GroupCoordinator:
     ) -> list[OffsetCommitValue | None] | asyncio.Future[list[OffsetCommitValue | None]]:
         """What is committed for each (topic, partition, topic id). Nothing that could still be lost is told."""
         shard, machine = self._find(group_id, may_be_empty=True)
-        group = machine.groups.get(group_id)
+        group = machine.find(group_id)
         if group is None:
             return [None for _ in partitions]
         return self._when_committed(shard, [offsets.find(group, *partition) for partition in partitions])
+
+    def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
+        """Whether a member may fetch offsets of its group. Who does not say that it is a member always may."""
+        if member_id is None and member_epoch < 0:
+            return ErrorCode.NONE
+        _, machine = self._find(group_id, may_be_empty=True)
+        group = machine.consumer.groups.get(group_id)
+        if group is None:
+            return ErrorCode.NONE
+        member = group.members.get(member_id or "")
+        return ErrorCode.UNKNOWN_MEMBER_ID if member is None else group.check_epoch(member, member_epoch)
 
     def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether a transaction that has not ended holds a newer offset of this partition."""
@@ -199,7 +238,7 @@ class GroupCoordinator:
         self, group_id: str
     ) -> dict[str, dict[int, OffsetCommitValue]] | asyncio.Future[dict[str, dict[int, OffsetCommitValue]]]:
         shard, machine = self._find(group_id, may_be_empty=True)
-        group = machine.groups.get(group_id)
+        group = machine.find(group_id)
         known = {} if group is None else {topic: dict(partitions) for topic, partitions in group.offsets.items()}
         return self._when_committed(shard, known)
 
@@ -223,7 +262,7 @@ class GroupCoordinator:
         for shard in self._shards.values():
             if self._is_to_load(shard):
                 raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-            for group in () if shard.machine is None else shard.machine.groups.values():
+            for group in () if shard.machine is None else shard.machine.all_groups():
                 listed = describing.listed(group)
                 if wanted_states and listed.state.lower() not in wanted_states:
                     continue
@@ -236,6 +275,18 @@ class GroupCoordinator:
         _, machine = self._find(group_id, may_be_empty=True)
         group = machine.groups.get(group_id)
         return None if group is None else describing.described(group)
+
+    def describe_consumer_group(self, group_id: str) -> describing.DescribedConsumerGroup | None:
+        """None if there is no such group of the consumer protocol."""
+        _, machine = self._find(group_id)
+        group = machine.consumer.groups.get(group_id)
+        return None if group is None else describing.described_consumer(group, self._live_rules())
+
+    def on_topics_changed(self, topics: Mapping[str, TopicImage]) -> None:
+        """Consumer groups are assigned anew when their next member speaks."""
+        known = {name: KnownTopic(topic.topic_id, len(topic.partitions)) for name, topic in topics.items()}
+        self._topics = KnownTopics(known)
+        self._rules_source = None
 
     def delete_group(self, group_id: str) -> asyncio.Future[None] | None:
         shard, machine = self._find(group_id, may_be_empty=True)
@@ -396,6 +447,8 @@ class GroupCoordinator:
                 max_session_timeout_ms=settings.group_max_session_timeout_ms,
                 offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
                 offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
+                consumer=consumer_rules(settings),
+                topics=self._topics,
             )
         return self._rules
 

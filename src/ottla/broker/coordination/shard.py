@@ -11,12 +11,14 @@ from ottla.broker.coordination.loading import LoadedLog
 from ottla.broker.coordination.log import CoordinatorLog
 from ottla.broker.coordination.scheduler import TimerHandle
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.protocol.consumer_group_records import ConsumerKey, encode_consumer_key, encode_consumer_value
 from ottla.protocol.coordinator_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     Key,
     OffsetCommitKey,
     OffsetCommitValue,
+    OtherKey,
     encode_group_metadata_key,
     encode_group_metadata_value,
     encode_offset_commit_key,
@@ -46,11 +48,16 @@ def encode_entry(entry: Entry, timestamp: int) -> NewRecord:
             None if value is None else encode_offset_commit_value(value),
             timestamp,
         )
-    assert isinstance(key, GroupMetadataKey), key
-    assert value is None or isinstance(value, GroupMetadataValue)
-    return NewRecord(
-        encode_group_metadata_key(key.group), None if value is None else encode_group_metadata_value(value), timestamp
-    )
+    if isinstance(key, GroupMetadataKey):
+        assert value is None or isinstance(value, GroupMetadataValue)
+        return NewRecord(
+            encode_group_metadata_key(key.group),
+            None if value is None else encode_group_metadata_value(value),
+            timestamp,
+        )
+    assert not isinstance(key, OtherKey)
+    assert value is None or not isinstance(value, GroupMetadataValue | OffsetCommitValue)
+    return NewRecord(encode_consumer_key(key), None if value is None else encode_consumer_value(value), timestamp)
 
 
 def in_batches(entries: Iterable[T]) -> Iterator[list[T]]:
@@ -183,7 +190,7 @@ class Shard:
         self._snapshot_due_at = max(SNAPSHOT_LOG_BYTES_MIN, SNAPSHOT_GROWTH * own)
         logger.info("offsets partition %d: snapshot of %d bytes, log starts at %d", self.partition, own, start)
 
-    def _append_pending(self, keys: list[Key], timestamp: int, codec: Codec) -> Awaitable[None] | None:
+    def _append_pending(self, keys: list[Key | ConsumerKey], timestamp: int, codec: Codec) -> Awaitable[None] | None:
         assert self.machine is not None
         pending = self.machine.pending
         committed = None

@@ -20,6 +20,7 @@ from ottla.protocol.messages.offset_commit import (
 )
 
 TELLS_UNKNOWN_GROUPS_FROM = 9
+MEMBER_EPOCHS_FROM = 9
 TOPIC_IDS_FROM = 10
 
 
@@ -77,6 +78,7 @@ def _event(request: OffsetCommitRequest, version: int, accepted: list[OffsetToCo
         request.group_instance_id,
         request.retention_time_ms,
         unknown,
+        knows_member_epochs=version >= MEMBER_EPOCHS_FROM,
     )
 
 

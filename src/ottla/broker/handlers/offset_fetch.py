@@ -75,6 +75,9 @@ async def _group(
     by_id = call.version >= TOPIC_IDS_FROM
     image = broker.metadata.image
     try:
+        error_code = broker.groups.check_fetch(asked.group_id, asked.member_id, asked.member_epoch)
+        if error_code:
+            raise ApiError(error_code)
         if asked.topics is None:
             topics = await _all(broker, image, asked.group_id, by_id=by_id)
         else:

@@ -125,7 +125,7 @@ class World:
 
     def sync(self, member_id: str, generation: int, **details: Any) -> int:
         event = Sync(self._request(), details.pop("group_id", "g"), member_id, generation, **details)
-        self.perform(self.machine.on_sync(event, self.now))
+        self.perform(self.machine.on_sync(event, self.now, self.rules))
         return event.ticket
 
     def leave(self, *leavers: Leaver, group_id: str = "g") -> int:
@@ -134,9 +134,8 @@ class World:
         return event.ticket
 
     def heartbeat(self, member_id: str, generation: int, instance_id: str | None = None) -> ErrorCode:
-        code, timer = self.machine.heartbeat("g", member_id, instance_id, generation, self.now)
-        if timer is not None:
-            self.timers[timer.key] = timer.at
+        code, timers = self.machine.heartbeat("g", member_id, instance_id, generation, self.now, self.rules)
+        self.timers.update({timer.key: timer.at for timer in timers})
         return code
 
     def commit(self, *offsets: OffsetToCommit, **details: Any) -> list[ErrorCode] | ErrorCode:

@@ -145,9 +145,9 @@ def test_a_long_log_is_shortened_after_loading() -> None:
 def test_records_of_other_kinds_are_carried_along() -> None:
     async def scenario() -> None:
         log = WatchedLog()
-        foreign = [NewRecord(b"\x00\x03\x00\x01x", b"\x00\x00value", 1), NewRecord(b"\x00\x05gone", b"v", 1)]
+        foreign = [NewRecord(b"\x00\x0a\x00\x01x", b"\x00\x00value", 1), NewRecord(b"\x00\x0cgone", b"v", 1)]
         log.append(0, encode_batch(foreign))
-        log.append(0, encode_batch([NewRecord(b"\x00\x05gone", None, 1)]))
+        log.append(0, encode_batch([NewRecord(b"\x00\x0cgone", None, 1)]))
         broken = NewRecord(b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00", b"\x00\x09?", 1)
         log.append(0, encode_batch([broken]))
         world = Coordinator(log)

@@ -2,10 +2,15 @@
 
 import msgspec
 
+from ottla.broker.coordination.groups.consumer.assignments import NOTHING, Assignment
+from ottla.broker.coordination.groups.consumer.group import CONSUMER_PROTOCOL, ConsumerGroup
+from ottla.broker.coordination.groups.consumer.members import ConsumerMember
+from ottla.broker.coordination.groups.consumer.subscriptions import preferred_assignor
+from ottla.broker.coordination.groups.events import GroupRules
 from ottla.broker.coordination.groups.group import Group
 from ottla.broker.coordination.groups.states import State
 
-CLASSIC = "classic"
+CLASSIC, CONSUMER = "classic", "consumer"
 
 
 class ListedGroup(msgspec.Struct, frozen=True):
@@ -32,7 +37,38 @@ class DescribedGroup(msgspec.Struct, frozen=True):
     members: tuple[DescribedMember, ...] = ()
 
 
-def listed(group: Group) -> ListedGroup:
+class DescribedConsumerMember(msgspec.Struct, frozen=True):
+    member: ConsumerMember
+    topics: tuple[str, ...]
+    target: Assignment
+
+
+class DescribedConsumerGroup(msgspec.Struct, frozen=True):
+    group_id: str
+    state: str
+    epoch: int
+    assignment_epoch: int
+    assignor: str
+    members: tuple[DescribedConsumerMember, ...]
+
+
+def described_consumer(group: ConsumerGroup, rules: GroupRules) -> DescribedConsumerGroup:
+    return DescribedConsumerGroup(
+        group.group_id,
+        group.state.value,
+        group.epoch,
+        max(group.assignment_epoch, 0),
+        preferred_assignor(group.members.values(), rules),
+        tuple(
+            DescribedConsumerMember(member, member.topics, group.targets.get(member.member_id, NOTHING))
+            for member in group.members.values()
+        ),
+    )
+
+
+def listed(group: Group | ConsumerGroup) -> ListedGroup:
+    if isinstance(group, ConsumerGroup):
+        return ListedGroup(group.group_id, CONSUMER_PROTOCOL, group.state.value, CONSUMER)
     return ListedGroup(group.group_id, group.protocol_type or "", group.state.value)
 
 

@@ -4,6 +4,8 @@ from uuid import UUID
 
 import msgspec
 
+from ottla.broker.coordination.groups.consumer.rules import ConsumerRules
+from ottla.broker.coordination.groups.consumer.topics import KnownTopics
 from ottla.model.errors import ErrorCode
 from ottla.model.names import NO_TOPIC_ID
 
@@ -25,6 +27,8 @@ class GroupRules(msgspec.Struct, frozen=True):
     max_session_timeout_ms: int = 1_800_000
     offsets_retention_ms: int = 604_800_000
     offset_metadata_max_bytes: int = 4096
+    consumer: ConsumerRules = ConsumerRules()
+    topics: KnownTopics = msgspec.field(default_factory=KnownTopics)
 
 
 class Join(msgspec.Struct, frozen=True):
@@ -118,6 +122,8 @@ class Commit(msgspec.Struct, frozen=True):
     """How long to keep these offsets: old clients may say so, and then nothing else counts."""
     unknown_group_error: ErrorCode = ErrorCode.ILLEGAL_GENERATION
     """What to answer a member of a group that is not there: it depends on the version of the request."""
+    knows_member_epochs: bool = True
+    """Whether the version of the request can carry a member's epoch in place of a generation."""
     producer_id: int = NO_PRODUCER
     """Whose transaction these offsets are part of, if any: they count when it is committed."""
     producer_epoch: int = -1

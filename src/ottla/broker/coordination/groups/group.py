@@ -9,10 +9,11 @@ from ottla.broker.coordination.effects import Decision, Now, SetTimer
 from ottla.broker.coordination.groups import members as member_forms
 from ottla.broker.coordination.groups.events import NO_MEMBER, Joined, JoinedMember, Protocols, Synced
 from ottla.broker.coordination.groups.members import Member
+from ottla.broker.coordination.groups.offset_book import OffsetBook
 from ottla.broker.coordination.groups.states import TRANSITIONS, State
 from ottla.model.errors import ErrorCode
 from ottla.protocol import codec
-from ottla.protocol.coordinator_records import GroupMetadataValue, OffsetCommitValue
+from ottla.protocol.coordinator_records import GroupMetadataValue
 from ottla.protocol.errors import MalformedMessage
 from ottla.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 
@@ -22,12 +23,11 @@ JOIN_TIMER = "join"
 SYNC_TIMER = "sync"
 
 
-class Group:
+class Group(OffsetBook):
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        # Hard state
+        super().__init__(group_id)
+        # Hard state, beside the offsets
         self.stored: GroupMetadataValue | None = None
-        self.offsets: dict[str, dict[int, OffsetCommitValue]] = {}
         # Soft state
         self.state = State.EMPTY
         self.previous_state = State.DEAD
@@ -280,19 +280,6 @@ class Group:
         self.previous_state, self.state = self.state, State.STABLE if kept else State.EMPTY
         self.state_timestamp = value.state_timestamp
         self.refresh_subscriptions()
-
-    def put_offset(self, topic: str, partition: int, value: OffsetCommitValue) -> None:
-        offsets = self.offsets.get(topic)
-        if offsets is None:
-            offsets = self.offsets[topic] = {}
-        offsets[partition] = value
-
-    def drop_offset(self, topic: str, partition: int) -> None:
-        offsets = self.offsets.get(topic)
-        if offsets is not None:
-            offsets.pop(partition, None)
-            if not offsets:
-                del self.offsets[topic]
 
     # Details
 

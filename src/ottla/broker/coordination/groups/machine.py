@@ -10,27 +10,34 @@ from collections.abc import Iterable, Iterator
 
 from ottla.broker.coordination.effects import Decision, Now, SetTimer, TimerKey
 from ottla.broker.coordination.groups import joining, membership, offsets, rebalancing
+from ottla.broker.coordination.groups.consumer.machine import CONSUMER_TIMERS, ConsumerGroups
 from ottla.broker.coordination.groups.events import Commit, GroupRules, Join, Joined, Leave, Left, Sync, Synced
 from ottla.broker.coordination.groups.group import JOIN_TIMER, SESSION_TIMER, SYNC_TIMER, Group
-from ottla.broker.coordination.groups.offsets import Committed, Entry
+from ottla.broker.coordination.groups.offset_book import OffsetBook
+from ottla.broker.coordination.groups.offsets import AnyGroup, Committed, Entry, Value
 from ottla.broker.coordination.groups.pending import PendingOffsets
 from ottla.broker.coordination.groups.states import State
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.protocol.consumer_group_records import ConsumerKey
 from ottla.protocol.coordinator_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     Key,
     OffsetCommitKey,
     OffsetCommitValue,
+    OtherKey,
 )
 
 COMMIT_RECORD_OVERHEAD_BYTES = 60
 MEMBER_RECORD_OVERHEAD_BYTES = 60
+CONSUMER_RECORD_BYTES = 40
 
 
 class GroupMachine:
     def __init__(self) -> None:
         self.groups: dict[str, Group] = {}
+        """Classic groups, and those that only keep offsets."""
+        self.consumer = ConsumerGroups(self.groups, self.on_join)
         self.pending = PendingOffsets()
 
     # Members
@@ -38,6 +45,9 @@ class GroupMachine:
     def on_join(self, event: Join, now: Now, rules: GroupRules) -> Decision:
         if not rules.min_session_timeout_ms <= event.session_timeout_ms <= rules.max_session_timeout_ms:
             return _reply(event.ticket, Joined(event.member_id, ErrorCode.INVALID_SESSION_TIMEOUT))
+        consumer = self.consumer.groups.get(event.group_id)
+        if consumer is not None:
+            return self.consumer.on_join(consumer, event, now, rules)
         group = self.groups.get(event.group_id)
         if group is not None:
             return joining.on_join(group, event, now, rules)
@@ -52,13 +62,19 @@ class GroupMachine:
             then=lambda: joining.on_join(self.groups[event.group_id], event, now, rules),
         )
 
-    def on_sync(self, event: Sync, now: Now) -> Decision:
+    def on_sync(self, event: Sync, now: Now, rules: GroupRules) -> Decision:
+        consumer = self.consumer.groups.get(event.group_id)
+        if consumer is not None:
+            return self.consumer.on_sync(consumer, event, now, rules)
         group = self.groups.get(event.group_id)
         if group is None:
             return _reply(event.ticket, Synced(ErrorCode.UNKNOWN_MEMBER_ID))
         return membership.on_sync(group, event, now)
 
     def on_leave(self, event: Leave, now: Now, rules: GroupRules) -> Decision:
+        consumer = self.consumer.groups.get(event.group_id)
+        if consumer is not None:
+            return self.consumer.on_leave(consumer, event, now, rules)
         group = self.groups.get(event.group_id)
         if group is None:
             unknown = tuple((leaver, ErrorCode.UNKNOWN_MEMBER_ID) for leaver in event.members)
@@ -66,17 +82,23 @@ class GroupMachine:
         return membership.on_leave(group, event, now, rules)
 
     def heartbeat(
-        self, group_id: str, member_id: str, instance_id: str | None, generation: int, now: Now
-    ) -> tuple[ErrorCode, SetTimer | None]:
+        self, group_id: str, member_id: str, instance_id: str | None, generation: int, now: Now, rules: GroupRules
+    ) -> tuple[ErrorCode, list[SetTimer]]:
         group = self.groups.get(group_id)
-        if group is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID, None
-        return membership.heartbeat(group, member_id, instance_id, generation, now)
+        if group is not None:
+            code, timer = membership.heartbeat(group, member_id, instance_id, generation, now)
+            return code, [] if timer is None else [timer]
+        consumer = self.consumer.groups.get(group_id)
+        if consumer is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID, []
+        return self.consumer.heartbeat(consumer, member_id, instance_id, generation, now, rules)
 
     def on_timer(self, key: TimerKey, now: Now, rules: GroupRules) -> Decision:
         out = Decision()
         kind, group_id, *details = key
         group = self.groups.get(group_id)
+        if kind in CONSUMER_TIMERS:
+            return self.consumer.on_timer(key, now, rules)
         if group is None:
             return out
         if kind == SESSION_TIMER:
@@ -92,6 +114,7 @@ class GroupMachine:
     def on_loaded(self, now: Now, rules: GroupRules) -> Decision:
         """Sessions run from now on: while nobody was here to listen, nobody could be late."""
         out = Decision()
+        out.timers += self.consumer.on_loaded(now, rules)
         for group in self.groups.values():
             for member in group.members.values():
                 group.touch(member, now, out)
@@ -114,8 +137,13 @@ class GroupMachine:
 
     def commit(self, event: Commit, now: Now, rules: GroupRules) -> tuple[Committed, SetTimer | None]:
         group = self.groups.get(event.group_id)
+        consumer = self.consumer.groups.get(event.group_id)
         timer = None
-        if group is None:
+        if consumer is not None:
+            error = offsets.check_consumer_commit(consumer, event)
+            if error:
+                raise ApiError(error)
+        elif group is None:
             if event.generation >= 0:
                 raise ApiError(event.unknown_group_error)
         else:
@@ -136,12 +164,13 @@ class GroupMachine:
     def expire(self, now: Now, rules: GroupRules) -> Iterator[list[Entry]]:
         """What to drop, group by group, so that the caller can take breaths in between."""
         pending = self.pending
-        for group in list(self.groups.values()):
-            if self.groups.get(group.group_id) is not group:
+        for group in self.all_groups():
+            if self.find(group.group_id) is not group:
                 continue
             records, nothing_left = offsets.expire(group, pending, now.wall, rules.offsets_retention_ms)
-            if nothing_left and group.is_empty and not group.pending_joins and not pending.of_group(group.group_id):
-                records.append((GroupMetadataKey(group.group_id), None))
+            is_idle = group.is_empty and not (isinstance(group, Group) and group.pending_joins)
+            if nothing_left and is_idle and not pending.of_group(group.group_id):
+                records += _tombstones(group)
             if records:
                 yield records
 
@@ -149,7 +178,7 @@ class GroupMachine:
         gone = dict.fromkeys(key for topic in topics for key in self.pending.of_topic(topic))
         gone.update(
             (key, None)
-            for group in self.groups.values()
+            for group in self.all_groups()
             for topic in topics
             for key in offsets.committed_keys(group, topic)
         )
@@ -161,29 +190,35 @@ class GroupMachine:
         group = self._existing(group_id)
         if not group.is_empty:
             raise ApiError(ErrorCode.NON_EMPTY_GROUP)
-        return [*offsets.delete_all(group, self.pending), (GroupMetadataKey(group_id), None)]
+        return [*offsets.delete_all(group, self.pending), *_tombstones(group)]
 
-    def _existing(self, group_id: str) -> Group:
-        group = self.groups.get(group_id)
+    def all_groups(self) -> list[AnyGroup]:
+        return [*self.groups.values(), *self.consumer.groups.values()]
+
+    def find(self, group_id: str) -> AnyGroup | None:
+        return self.groups.get(group_id) or self.consumer.groups.get(group_id)
+
+    def _existing(self, group_id: str) -> AnyGroup:
+        group = self.find(group_id)
         if group is None:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return group
 
     # Replay
 
-    def replay(self, key: Key, value: GroupMetadataValue | OffsetCommitValue | None) -> None:
+    def replay(self, key: Key | ConsumerKey, value: Value | None) -> None:
         if isinstance(key, OffsetCommitKey):
-            group = self.groups.get(key.group)
+            book: OffsetBook | None = self.groups.get(key.group) or self.consumer.groups.get(key.group)
             if value is not None:
                 assert isinstance(value, OffsetCommitValue)
-                if group is None:
-                    group = self.groups[key.group] = Group(key.group)
-                group.put_offset(key.topic, key.partition, value)
+                if book is None:
+                    book = self.groups[key.group] = Group(key.group)
+                book.put_offset(key.topic, key.partition, value)
                 if self.pending.open:
                     self.pending.overtake(key)
                 return
-            if group is not None:
-                group.drop_offset(key.topic, key.partition)
+            if book is not None:
+                book.drop_offset(key.topic, key.partition)
             self.pending.forget(key)
         elif isinstance(key, GroupMetadataKey):
             if value is None:
@@ -194,6 +229,9 @@ class GroupMachine:
             if group is None:
                 group = self.groups[key.group] = Group(key.group)
             group.adopt(value)
+        elif not isinstance(key, OtherKey):
+            assert value is None or not isinstance(value, GroupMetadataValue | OffsetCommitValue)
+            self.consumer.replay(key, value)
 
     def replay_pending(self, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue) -> None:
         """One record of a transactional batch."""
@@ -201,10 +239,10 @@ class GroupMachine:
 
     def replay_marker(self, producer_id: int, *, commit: bool) -> None:
         for key, value in self.pending.end(producer_id, commit=commit):
-            group = self.groups.get(key.group)
-            if group is None:
-                group = self.groups[key.group] = Group(key.group)
-            group.put_offset(key.topic, key.partition, value)
+            book: OffsetBook | None = self.find(key.group)
+            if book is None:
+                book = self.groups[key.group] = Group(key.group)
+            book.put_offset(key.topic, key.partition, value)
 
     def _drop(self, group_id: str) -> None:
         """The group is gone, but offsets are only dropped by name: a group that moved to a newer protocol (on a
@@ -218,23 +256,31 @@ class GroupMachine:
 
     def snapshot(self) -> Iterator[Entry]:
         """Every live record, as it is when it is asked for: records written meanwhile do no harm."""
-        for group_id in list(self.groups):
-            group = self.groups.get(group_id)
+        for group_id in [*self.groups, *self.consumer.groups]:
+            group = self.find(group_id)
             if group is None:
                 continue
-            if group.stored is not None:
-                yield GroupMetadataKey(group_id), group.stored
+            if isinstance(group, Group):
+                if group.stored is not None:
+                    yield GroupMetadataKey(group_id), group.stored
+            else:
+                for key in group.record_keys():
+                    current = group.value_of(key) if self.find(group_id) is group else None
+                    if current is not None:
+                        yield key, current
             for topic in list(group.offsets):
                 for partition in list(group.offsets.get(topic, ())):
                     value = group.offsets.get(topic, {}).get(partition)
-                    if value is not None and self.groups.get(group_id) is group:
+                    if value is not None and self.find(group_id) is group:
                         yield OffsetCommitKey(group_id, topic, partition), value
 
     def snapshot_size_bytes(self) -> int:
         """About how many bytes a snapshot takes."""
         total = 0
-        for group_id, group in self.groups.items():
-            if group.stored is not None:
+        for consumer in self.consumer.groups.values():
+            total += sum(CONSUMER_RECORD_BYTES + len(str(entry)) // 2 for entry in consumer.as_records())
+        for group_id, group in [*self.groups.items(), *self.consumer.groups.items()]:
+            if isinstance(group, Group) and group.stored is not None:
                 total += len(group_id) + COMMIT_RECORD_OVERHEAD_BYTES
                 for member in group.stored.members:
                     total += MEMBER_RECORD_OVERHEAD_BYTES + len(member.member_id) + len(member.client_id)
@@ -243,6 +289,10 @@ class GroupMachine:
                 each = COMMIT_RECORD_OVERHEAD_BYTES + len(group_id) + len(topic)
                 total += each * len(partitions) + sum(len(value.metadata) for value in partitions.values())
         return total
+
+
+def _tombstones(group: AnyGroup) -> list[Entry]:
+    return [(GroupMetadataKey(group.group_id), None)] if isinstance(group, Group) else [*group.as_tombstones()]
 
 
 def _reply(ticket: int, result: object) -> Decision:

@@ -4,16 +4,22 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from uuid import UUID
 
+from ottla.broker.coordination.groups.consumer.group import ConsumerGroup
 from ottla.broker.coordination.groups.events import NO_EXPIRY, Commit, GroupRules
 from ottla.broker.coordination.groups.group import Group
+from ottla.broker.coordination.groups.offset_book import OffsetBook
 from ottla.broker.coordination.groups.pending import PendingOffsets
 from ottla.broker.coordination.groups.states import State
 from ottla.model.errors import ErrorCode
 from ottla.model.names import NO_TOPIC_ID
+from ottla.protocol.consumer_group_records import ConsumerKey, ConsumerValue
 from ottla.protocol.coordinator_records import GroupMetadataValue, Key, OffsetCommitKey, OffsetCommitValue
 
-Entry = tuple[Key, GroupMetadataValue | OffsetCommitValue | None]
+Value = GroupMetadataValue | OffsetCommitValue | ConsumerValue
+Entry = tuple[Key | ConsumerKey, Value | None]
 """A record as the machines see it; no value means that the key is gone."""
+
+AnyGroup = Group | ConsumerGroup
 
 TIMESTAMP_MAX = 2**63 - 1
 
@@ -61,7 +67,21 @@ def commit(event: Commit, now_wall: int, rules: GroupRules) -> Committed:
     return Committed(records, errors)
 
 
-def find(group: Group, topic: str, partition: int, topic_id: UUID = NO_TOPIC_ID) -> OffsetCommitValue | None:
+def check_consumer_commit(group: ConsumerGroup, event: Commit) -> ErrorCode:
+    if event.generation < 0 and group.is_empty:
+        return ErrorCode.NONE
+    member = group.members.get(event.member_id)
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if not (event.is_transactional or member.is_classic or event.knows_member_epochs):
+        return ErrorCode.UNSUPPORTED_VERSION
+    error = group.check_epoch(member, event.generation)
+    if error is ErrorCode.STALE_MEMBER_EPOCH and event.is_transactional:
+        return ErrorCode.ILLEGAL_GENERATION
+    return error
+
+
+def find(group: OffsetBook, topic: str, partition: int, topic_id: UUID = NO_TOPIC_ID) -> OffsetCommitValue | None:
     """What was committed, unless it was for an earlier topic of the same name."""
     value = group.offsets.get(topic, _NOTHING).get(partition)
     if value is None or topic_id == NO_TOPIC_ID or value.topic_id in (topic_id, NO_TOPIC_ID):
@@ -72,12 +92,14 @@ def find(group: Group, topic: str, partition: int, topic_id: UUID = NO_TOPIC_ID)
 _NOTHING: dict[int, OffsetCommitValue] = {}
 
 
-def check_delete(group: Group) -> ErrorCode:
+def check_delete(group: AnyGroup) -> ErrorCode:
     """Offsets of a group at work may be deleted only where its subscriptions can be known."""
+    if isinstance(group, ConsumerGroup):
+        return ErrorCode.NONE
     return ErrorCode.NONE if group.is_empty or group.uses_consumer_protocol else ErrorCode.NON_EMPTY_GROUP
 
 
-def delete(group: Group, partitions: Iterable[tuple[str, int]]) -> Committed:
+def delete(group: AnyGroup, partitions: Iterable[tuple[str, int]]) -> Committed:
     records: list[Entry] = []
     errors = []
     for topic, partition in partitions:
@@ -90,7 +112,7 @@ def delete(group: Group, partitions: Iterable[tuple[str, int]]) -> Committed:
     return Committed(records, errors)
 
 
-def delete_all(group: Group, pending: PendingOffsets) -> list[Entry]:
+def delete_all(group: OffsetBook, pending: PendingOffsets) -> list[Entry]:
     keys = {
         OffsetCommitKey(group.group_id, topic, partition): None
         for topic, partitions in group.offsets.items()
@@ -100,20 +122,21 @@ def delete_all(group: Group, pending: PendingOffsets) -> list[Entry]:
     return [(key, None) for key in keys]
 
 
-def committed_keys(group: Group, topic: str) -> list[OffsetCommitKey]:
+def committed_keys(group: OffsetBook, topic: str) -> list[OffsetCommitKey]:
     return [OffsetCommitKey(group.group_id, topic, partition) for partition in group.offsets.get(topic, ())]
 
 
-def expire(group: Group, pending: PendingOffsets, now_wall: int, retention_ms: int) -> tuple[list[Entry], bool]:
+def expire(group: AnyGroup, pending: PendingOffsets, now_wall: int, retention_ms: int) -> tuple[list[Entry], bool]:
     """Drop what has been kept long enough. The flag tells whether nothing is left.
 
     While a group has members its offsets stay, except for topics it no longer reads. Without members they age
-    together from the moment the last one left, and in groups that never had any each ages from its commit.
+    together from the moment the last one left; in groups that never had any, and in those of the consumer protocol,
+    each ages from its commit.
     """
     if not group.offsets:
         return [], True
     since_empty = None
-    if group.protocol_type is not None:
+    if isinstance(group, Group) and group.protocol_type is not None:
         if group.is_empty:
             since_empty = group.state_timestamp if group.state_timestamp != -1 else None
         elif not (group.uses_consumer_protocol and group.subscribed_topics is not None and group.state is State.STABLE):

@@ -1,0 +1,62 @@
+"""ConsumerGroupHeartbeat, key 68, versions 0 to 1.
+
+The whole life of a member of a consumer group (KIP-848): it joins, says what it wants and what it has, hears what it
+shall have, and leaves.
+"""
+
+from ottla.broker.coordination.groups.consumer.assignments import Assignment as Partitions
+from ottla.broker.coordination.groups.consumer.assignments import assignment_of
+from ottla.broker.coordination.groups.consumer.events import ConsumerAnswer, ConsumerHeartbeat
+from ottla.broker.handlers.context import Broker, Call
+from ottla.model.errors import ApiError
+from ottla.protocol.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ResponseTopicPartitions,
+)
+
+BRINGS_OWN_ID_FROM = 1
+
+
+async def handle(broker: Broker, call: Call, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+    names, owned = request.subscribed_topic_names, request.topic_partitions
+    event = ConsumerHeartbeat(
+        ticket=0,
+        group_id=request.group_id,
+        member_id=request.member_id,
+        member_epoch=request.member_epoch,
+        client_id=call.client_id or "",
+        client_host=f"/{call.client_host}",
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        topics=None if names is None else tuple(names),
+        regex=request.subscribed_topic_regex,
+        assignor=request.server_assignor,
+        owned=None
+        if owned is None
+        else assignment_of((topic.topic_id, number) for topic in owned for number in topic.partitions),
+        brings_own_id=call.version >= BRINGS_OWN_ID_FROM,
+    )
+    try:
+        answer = await broker.groups.consumer_heartbeat(event)
+    except ApiError as error:
+        answer = ConsumerAnswer(error.code, error.message)
+    return ConsumerGroupHeartbeatResponse(
+        error_code=answer.error,
+        error_message=answer.message,
+        member_id=answer.member_id,
+        member_epoch=answer.member_epoch,
+        heartbeat_interval_ms=answer.heartbeat_interval_ms,
+        assignment=None if answer.assignment is None else _assignment(answer.assignment),
+    )
+
+
+def _assignment(partitions: Partitions) -> Assignment:
+    return Assignment(
+        topic_partitions=[
+            ResponseTopicPartitions(topic_id=topic_id, partitions=sorted(numbers))
+            for topic_id, numbers in partitions.items()
+        ]
+    )
