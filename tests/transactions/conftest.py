@@ -25,6 +25,6 @@ def serves(broker: RunningBroker, *keys: ApiKey) -> bool:
 
 @pytest.fixture
 def transactional_broker(ottla_broker: RunningBroker) -> RunningBroker:
-    if not serves(ottla_broker, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT):
+    if not serves(ottla_broker, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.END_TXN):
         pytest.skip("this broker does not advertise transactions")
     return ottla_broker

@@ -225,7 +225,8 @@ def _finish(target: Target, done: Run, workers: list[Worker]) -> None:
             found = ask["read_committed"].committed(places, timeout=30.0)
             return all(each.offset > last[each.partition] for each in found)
 
-        wait_until(copied, "the copiers have carried over everything", seconds=STALL_SECONDS_MAX)
+        if done.plan.copiers:
+            wait_until(copied, "the copiers have carried over everything", seconds=STALL_SECONDS_MAX)
         wait_until(lambda: decided(OUTPUT), "no transaction is open in the output topic", seconds=60)
     for worker in workers:
         if worker.failure is not None:
@@ -243,7 +244,7 @@ def _last_offsets(done: Run) -> dict[int, int]:
 
 
 def judge(done: Run) -> list[Anomaly]:
-    return check(done.recorder.history, copied={INPUT: OUTPUT})
+    return check(done.recorder.history, copied={INPUT: OUTPUT} if done.plan.copiers else {})
 
 
 @contextlib.contextmanager
@@ -270,6 +271,7 @@ def main() -> int:
     parser.add_argument("--operations", type=int, default=500_000, help="at least so many (500000)")
     parser.add_argument("--kills", type=int, default=50, help="how often the broker is killed (50)")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000_007, help="of all choices by chance")
+    parser.add_argument("--copiers", type=int, default=2, help="how many consume, transform and produce (2)")
     parser.add_argument("--group-protocol", choices=("classic", "consumer"), default="classic", help="of the copiers")
     parser.add_argument("--history", type=Path, metavar="FILE", help="write the history there")
     parser.add_argument("--check", type=Path, metavar="FILE", help="only check a history that was written before")
@@ -279,7 +281,13 @@ def main() -> int:
         anomalies = check(read_history(arguments.check), copied={INPUT: OUTPUT})
     else:
         gc.disable()  # a history is millions of objects that all stay; looking through them again and again is waste
-        plan = Plan(arguments.operations, arguments.kills, arguments.seed, group_protocol=arguments.group_protocol)
+        plan = Plan(
+            arguments.operations,
+            arguments.kills,
+            arguments.seed,
+            copiers=arguments.copiers,
+            group_protocol=arguments.group_protocol,
+        )
         with tempfile.TemporaryDirectory(prefix="ottla-soak-") as directory, contextlib.ExitStack() as stack:
             target: Target = stack.enter_context(
                 _apache_kafka(Path(directory)) if arguments.kafka else broker(SETTINGS, data_dir=directory)

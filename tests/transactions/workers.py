@@ -19,6 +19,8 @@ INPUT, OUTPUT = "input", "output"
 GROUP = "copiers"
 TRANSACTION_TIMEOUT_MS = 10_000
 CALL_SECONDS = 10.0
+HANG_SECONDS = 15.0
+SILENCE_SECONDS_MAX = 30.0
 READ_AT_ONCE = 500
 COPIED_AT_ONCE = 100
 SENT_AT_ONCE_MAX = 60
@@ -258,12 +260,12 @@ class Copier(TransactionalWorker):
             confluent_kafka.TopicPartition(poll.partition.topic, poll.partition.partition, poll.offsets[-1] + 1)
             for poll in polls
         ]
+        metadata = consumer.consumer_group_metadata()
         try:
-            producer.send_offsets_to_transaction(positions, consumer.consumer_group_metadata(), CALL_SECONDS)
+            _within(HANG_SECONDS, lambda: producer.send_offsets_to_transaction(positions, metadata, CALL_SECONDS))
         except KafkaException as error:
             if _reason(error).fatal():
                 raise LifeIsOver(str(error)) from error
-            # An abort helps always. Calling again may hang: librdkafka 2.16 then waits for an answer that was dropped.
             return False
         return True
 
@@ -314,10 +316,13 @@ def read_to_the_end(bootstrap: str, recorder: Recorder, topic: str, partitions: 
     try:
         consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in range(partitions)])
         left = set(range(partitions))
+        heard = time.monotonic()
         while left:
             invoked = time.monotonic_ns()
-            messages = consumer.consume(READ_AT_ONCE, timeout=20.0)
-            assert messages, f"nothing comes though partitions {left} of {topic} have not ended"
+            messages = consumer.consume(READ_AT_ONCE, timeout=0.1)
+            heard = time.monotonic() if messages else heard
+            waited = time.monotonic() - heard
+            assert waited < SILENCE_SECONDS_MAX, f"nothing comes though partitions {left} of {topic} have not ended"
             recorder.polled(process, invoked, messages, committed_only=committed_only)
             left -= {
                 message.partition()
@@ -359,6 +364,28 @@ def _reader_settings(bootstrap: str, *, committed_only: bool) -> dict[str, str |
 def _reason(error: KafkaException) -> KafkaError:
     reason: KafkaError = error.args[0]
     return reason
+
+
+def _within(seconds: float, call: Callable[[], object]) -> None:
+    """For a call that may ignore its own time limit, as librdkafka's does for positions when the coordinator is away
+    (its issue 5456): a client that hangs is left behind like one that has crashed."""
+    outcome: list[KafkaException | None] = []
+
+    def run() -> None:
+        try:
+            call()
+        except KafkaException as error:
+            outcome.append(error)
+        else:
+            outcome.append(None)
+
+    thread = threading.Thread(target=run, name="may hang", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not outcome:
+        raise LifeIsOver(f"no answer within {seconds:g} s")
+    if outcome[0] is not None:
+        raise outcome[0]
 
 
 def _insist(call: Callable[[], object]) -> None:
