@@ -17,6 +17,9 @@ from ottla.broker.storage.log import AbortedTransaction, Log
 from ottla.model.errors import ErrorCode
 
 PRODUCERS = st.integers(1, 4)
+STEPS = st.tuples(
+    st.sampled_from(["plain", "send", "send", "send outside", "commit", "abort", "abort"]), PRODUCERS, st.integers(1, 3)
+)
 
 
 class Batch(NamedTuple):
@@ -78,9 +81,14 @@ class TransactionMachine(RuleBasedStateMachine):
         self.end = 0
         self.decided_to = 0  # what was deleted before here is decided for good: as the high watermark does in a cluster
 
-    @initialize(segment_bytes=st.sampled_from([300, 700, 10**6]), interval=st.sampled_from([0, 200, 4096]))
-    def create(self, segment_bytes: int, interval: int) -> None:
+    @initialize(
+        segment_bytes=st.sampled_from([300, 700, 10**6]),
+        interval=st.sampled_from([0, 200, 4096]),
+        steps=st.lists(STEPS, min_size=15, max_size=50),
+    )
+    def create(self, segment_bytes: int, interval: int, steps: list[tuple[str, int, int]]) -> None:
         self.log = self.kit.create(segment_bytes=segment_bytes, index_interval_bytes=interval)
+        self.work(steps)
 
     def add(self, one: Batch) -> None:
         self.batches.append(one)
@@ -93,14 +101,27 @@ class TransactionMachine(RuleBasedStateMachine):
         entry = self.log.producers.entries.get(producer)
         return (0, 0) if entry is None else (entry.epoch, entry.last_sequence + 1)
 
-    @rule(count=st.integers(1, 3))
-    def append_plain(self, count: int) -> None:
-        values = self.values(count)
-        self.log.append_as_leader(batch(*values), 0, NOW_MS)
-        self.add(Batch(self.end, -1, values))
+    @rule(steps=st.lists(STEPS, min_size=5, max_size=20))
+    def work_on(self, steps: list[tuple[str, int, int]]) -> None:
+        self.work(steps)
 
-    @rule(producer=PRODUCERS, count=st.integers(1, 3), idempotent=st.booleans())
-    def append(self, producer: int, count: int, idempotent: bool) -> None:
+    @rule(steps=st.lists(STEPS, min_size=5, max_size=20), clean=st.booleans())
+    def work_and_restart(self, steps: list[tuple[str, int, int]], clean: bool) -> None:
+        self.work(steps)
+        self.log = self.kit.reopen(self.log, clean=clean)
+
+    def work(self, steps: list[tuple[str, int, int]]) -> None:
+        for kind, producer, count in steps:
+            if kind == "plain":
+                values = self.values(count)
+                self.log.append_as_leader(batch(*values), 0, NOW_MS)
+                self.add(Batch(self.end, -1, values))
+            elif kind in ("send", "send outside"):
+                self.append(producer, count, idempotent=kind == "send outside")
+            else:
+                self.end_transaction(producer, commit=kind == "commit", version=1 + count % 2)
+
+    def append(self, producer: int, count: int, *, idempotent: bool) -> None:
         values, (epoch, sequence) = self.values(count), self.next_of(producer)
         transactional = not idempotent or producer in look_at(self.batches).open
         result = send(self.log, producer, sequence, *values, epoch=epoch, transactional=transactional)
@@ -109,8 +130,7 @@ class TransactionMachine(RuleBasedStateMachine):
         assert (again.base_offset, again.duplicate) == (self.end, True)
         self.add(Batch(self.end, producer, values, transactional))
 
-    @rule(producer=PRODUCERS, commit=st.booleans(), version=st.sampled_from([1, 2]))
-    def end_transaction(self, producer: int, commit: bool, version: int) -> None:
+    def end_transaction(self, producer: int, *, commit: bool, version: int) -> None:
         epoch, _ = self.next_of(producer)
         result = end(self.log, producer, commit=commit, epoch=epoch + (version == 2), version=version)
         assert result.base_offset == self.end
@@ -122,9 +142,9 @@ class TransactionMachine(RuleBasedStateMachine):
         if epoch > 0:
             assert refusal(self.log, producer, epoch=epoch - 1) is ErrorCode.INVALID_PRODUCER_EPOCH
 
-    @rule(share=st.floats(0, 1))
-    def truncate(self, share: float) -> None:
-        target = self.decided_to + int((self.end - self.decided_to) * share)
+    @rule(back=st.integers(1, 20))
+    def truncate(self, back: int) -> None:
+        target = max(self.decided_to, self.end - back)
         self.log.truncate_to(target)
         self.forget_from(self.log.end_offset)
         assert self.end <= target
@@ -140,11 +160,7 @@ class TransactionMachine(RuleBasedStateMachine):
     def flush(self) -> None:
         self.log.flush()
 
-    @rule(clean=st.booleans())
-    def restart(self, clean: bool) -> None:
-        self.log = self.kit.reopen(self.log, clean=clean)
-
-    @rule(lost=st.integers(1, 600))
+    @rule(lost=st.integers(1, 300))
     def power_cut(self, lost: int) -> None:
         active, flushed_to = self.log.segments.active, self.log.recovery_point
         position = active.find(flushed_to) if flushed_to > active.base_offset else 0
@@ -223,4 +239,4 @@ class TransactionMachine(RuleBasedStateMachine):
 
 
 TestTransactions = TransactionMachine.TestCase
-TestTransactions.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestTransactions.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
