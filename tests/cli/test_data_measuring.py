@@ -107,11 +107,26 @@ def test_a_small_buffer_makes_the_benchmark_wait_not_fail(
 
 
 @pytest.mark.parametrize(
+    "asked",
+    [["--transactional-id", "perf"], ["--transaction-duration-ms", "1"], ["--command-property", "transactional.id=p"]],
+    ids=["id", "duration", "property"],
+)
+def test_records_in_transactions_are_committed(
+    produce: Callable[..., int], ottla_broker: RunningBroker, capsys: Captured, unique: Unique, asked: list[str]
+) -> None:
+    topic = unique("transactional")
+    assert produce(topic, 2000, "--record-size", "10", *asked) == 0
+    capsys.readouterr()
+    show = ["console-consumer", "--bootstrap-server", ottla_broker.bootstrap, "--from-beginning", "--topic", topic]
+    assert main([*show, "--isolation-level", "read_committed", "--max-messages", "2000"]) == 0
+    assert len(capsys.readouterr().out.split()) == 2000
+
+
+@pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--record-size", "10", "--transactional-id", "t"], "not served yet"),
-        (["--record-size", "10", "--transaction-duration-ms", "5"], "not served yet"),
-        (["--record-size", "10", "--command-property", "transactional.id=t"], "not served yet"),
+        (["--record-size", "10", "--transactional-id", ""], "cannot be empty"),
+        (["--record-size", "10", "--transaction-duration-ms", "0"], "greater than zero"),
         (["--record-size", "0"], "greater than zero"),
         (["--record-size", "10", "--warmup-records", "100"], "fewer"),
         (["--payload-file", "no-such-file"], "cannot read"),

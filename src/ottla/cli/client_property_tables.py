@@ -194,10 +194,11 @@ PRODUCER_DROPPED = {
     "value.serializer": "the tools send bytes",
 }
 
-PRODUCER_REFUSED = dict.fromkeys(
-    ("transactional.id", "transaction.timeout.ms", "transaction.two.phase.commit.enable"),
-    "transactions are not served yet, so this would promise what does not happen",
-)
+PRODUCER_REFUSED = {
+    "transactional.id": "this tool does not write in transactions; producer-perf-test does",
+    "transaction.timeout.ms": "this tool does not write in transactions; producer-perf-test does",
+    "transaction.two.phase.commit.enable": "two-phase commit is not served",
+}
 
 # -- consumers ---------------------------------------------------------------------------------------------------------
 

@@ -110,6 +110,13 @@ COMMANDS: tuple[Command, ...] = (
         ("org.apache.kafka.tools.LogDirsCommand", "kafka.admin.LogDirsCommand"),
     ),
     Command(
+        "transactions",
+        "transactions",
+        "list and describe transactions, find those that hang, and end them",
+        "kafka-transactions",
+        ("org.apache.kafka.tools.TransactionsCommand",),
+    ),
+    Command(
         "dump-log",
         "dump_log",
         "read segment, index and snapshot files from disk and check them",

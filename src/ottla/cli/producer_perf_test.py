@@ -11,12 +11,14 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from ottla.cli import perf_transactions
 from ottla.cli.client_metrics import Metrics
 from ottla.cli.client_properties import load_properties, producer_settings
 from ottla.cli.kafka_clients import POLL_S, StopRequest, error_of, flush_all, in_words, open_producer, stop_on_signals
 from ottla.cli.latency_stats import LatencyStats, Summary
 from ottla.cli.options import ToolParser, add_connection_options, bootstrap_of
 from ottla.cli.output import CommandError, complain, print_json, warn
+from ottla.cli.perf_transactions import Transactions
 from ottla.cli.throttle import Throttle
 
 EXAMPLES = """\
@@ -42,12 +44,17 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla producer-perf-tes
     if args.bootstrap_server or args.broker_list or args.zookeeper or "bootstrap.servers" not in properties:
         properties["bootstrap.servers"] = bootstrap_of(args)
     properties.setdefault("client.id", "perf-producer-client")
+    transactions = perf_transactions.plan(args, properties)
     settings = producer_settings(properties)
+    if transactions is not None:
+        transactions.apply(settings.librdkafka)
     payloads = _payloads(args)
     metrics = Metrics("producer") if args.print_metrics else None
     producer, _reporter = open_producer(settings, **(metrics.settings if metrics else {}))
     with stop_on_signals() as stop:
         test = _Test(producer, args, settings.max_block_s, stop)
+        if transactions is not None:
+            test.transactions = Transactions(producer, transactions.duration_s)
         test.run(payloads)
         test.print_totals()
         if metrics is not None:
@@ -78,8 +85,7 @@ def _parser(prog: str) -> ToolParser:
     parser.add_argument("--producer.config", dest="producer_config", metavar="FILE",
                         help="older name of --command-config")  # fmt: skip
     parser.add_argument("--print-metrics", action="store_true", help="print the client's own figures at the end")
-    parser.add_argument("--transactional-id", metavar="ID", help="refused: transactions are not served yet")
-    parser.add_argument("--transaction-duration-ms", metavar="MS", help="refused: transactions are not served yet")
+    perf_transactions.add_options(parser)
     parser.add_argument("--warmup-records", type=int, default=0, metavar="N",
                         help="leave the first N records out of a second, steady state summary")  # fmt: skip
     parser.add_argument("--reporting-interval", type=int, default=5000, metavar="MS",
@@ -89,10 +95,6 @@ def _parser(prog: str) -> ToolParser:
 
 
 def _check(args: argparse.Namespace) -> None:
-    for option in ("transactional_id", "transaction_duration_ms"):
-        if getattr(args, option) is not None:
-            name = option.replace("_", "-")
-            raise CommandError(f"--{name} needs transactions, which are not served yet; measure without it")
     if args.num_records < 0:
         raise CommandError(f"--num-records cannot be negative: {args.num_records}")
     if args.record_size is not None and args.record_size <= 0:
@@ -188,6 +190,7 @@ class _Test:
         self._args = args
         self._max_block_s = max_block_s
         self._stop = stop
+        self.transactions: Transactions | None = None
         self._interval_s = args.reporting_interval / 1000
         self._warming = _Acknowledged()
         self._measured = _Acknowledged()  # records sent in steady state; all of them where there is no warmup
@@ -209,6 +212,8 @@ class _Test:
                 f"Warmup first {args.warmup_records} records. "
                 "Steady state results will print after the complete test summary."
             )
+        if self.transactions is not None:
+            self.transactions.prepare()
         throttle = Throttle(args.throughput, time.monotonic())
         sent = 0
         while sent < args.num_records and not self._stop:
@@ -216,14 +221,24 @@ class _Test:
                 self._become_steady()
             room = self._next_chunk(sent, throttle)
             if room:
+                if self.transactions is not None:
+                    self.transactions.before_sending(time.monotonic())
                 self._send([{"value": next(payloads)} for _ in range(room)])
                 sent += room
             self._producer.poll(0 if room else min(POLL_S, throttle.wait_s(sent, time.monotonic())))
             self._report()
-        while self._producer.flush(POLL_S) and not self._stop:
-            self._report()
+            if self.transactions is not None and self.transactions.is_due(time.monotonic()):
+                self._flush()
+                self.transactions.end()
+        self._flush()
         if self._stop:
             flush_all(self._producer, self._stop)
+        if self.transactions is not None:
+            self.transactions.end()
+
+    def _flush(self) -> None:
+        while self._producer.flush(POLL_S) and not self._stop:
+            self._report()
 
     def _next_chunk(self, sent: int, throttle: Throttle) -> int:
         """How many records to send now: a chunk, but not across the end of the warmup nor past the throttle."""

@@ -84,7 +84,7 @@ def test_the_group_protocol_of_the_broker_takes_no_assignor() -> None:
 @pytest.mark.parametrize(
     ("java", "reason"),
     [
-        ({"transactional.id": "t"}, "transactions are not served yet"),
+        ({"transactional.id": "t"}, "does not write in transactions"),
         ({"interceptor.classes": "com.acme.Spy"}, "Java classes"),
         ({"acks": "2"}, "acks is all, -1, 0 or 1"),
         ({"partitioner.class": "com.acme.P"}, "without a counterpart"),

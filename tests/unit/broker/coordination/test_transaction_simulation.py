@@ -4,16 +4,17 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ottla.broker.coordination.transactions.events import EPOCH_MAX, End, Init
 from ottla.broker.coordination.transactions.states import AT_REST, PREPARED
 from ottla.model.errors import ErrorCode
+from ottla.model.names import TopicPartition
 from ottla.protocol.transaction_records import TransactionState
 
 from .transaction_world import NONE, PARTITIONS, TIMEOUT_MS, Producer, World
 
-NAMES = st.sampled_from(["a", "b"])
+NAMES = st.sampled_from(["a", "a", "a", "b"])
 VERSIONS = st.sampled_from([0, 2])
 LOST = st.sampled_from([False, False, False, True])
 """Whether the answer gets lost on its way to the producer."""
@@ -26,6 +27,14 @@ class TransactionSimulation(RuleBasedStateMachine):
         self.world = World()
         self.checked = 0
 
+    @initialize(version=VERSIONS, partitions=st.sets(st.sampled_from(PARTITIONS)))
+    def begin(self, version: int, partitions: set[TopicPartition]) -> None:
+        """Start from a producer at work as often as from nothing."""
+        if partitions:
+            self.a_new_producer_comes("a", version, False)
+        for partition in sorted(partitions):
+            self.write(self.world.producers[0], partition)
+
     def some(self, data: Any, producers: list[Producer]) -> Producer:
         number: int = data.draw(st.integers(0, len(producers) - 1))
         return producers[number]
@@ -36,8 +45,9 @@ class TransactionSimulation(RuleBasedStateMachine):
     def initialised(self) -> list[Producer]:
         return [producer for producer in self.world.producers if producer.producer_id >= 0]
 
-    def in_transaction(self) -> list[Producer]:
-        return [producer for producer in self.initialised() if producer.token is not None]
+    def at_work(self) -> list[Producer]:
+        """Those who may write: they did not ask for the end of their transaction yet."""
+        return [producer for producer in self.initialised() if producer.ending is None]
 
     # What producers do
 
@@ -71,37 +81,41 @@ class TransactionSimulation(RuleBasedStateMachine):
         if step.error in FATAL:
             self.world.producers.remove(producer)
 
-    @precondition(lambda self: any(p.token is None for p in self.initialised()))
-    @rule(data=st.data())
-    def a_producer_begins(self, data: Any) -> None:
-        self.world.begin(self.some(data, [p for p in self.initialised() if p.token is None]))
-
-    @precondition(lambda self: any(p.ending is None and p.version < 2 for p in self.in_transaction()))
+    @precondition(lambda self: bool(self.at_work()))
     @rule(data=st.data(), partitions=st.sets(st.sampled_from(PARTITIONS), min_size=1))
-    def a_producer_adds_partitions(self, data: Any, partitions: Any) -> None:
-        producer = self.some(data, [p for p in self.in_transaction() if p.ending is None and p.version < 2])
-        step = self.world.machine.add_partitions(
-            producer.name, producer.producer_id, producer.producer_epoch, partitions, self.world.now_ms
-        )
-        self.world.apply(producer.name, step)
-        self.give_up_if(producer, step.error)
+    def a_producer_adds_partitions(self, data: Any, partitions: set[TopicPartition]) -> None:
+        producer = self.some(data, self.at_work())
+        self.world.begin(producer)
+        self.give_up_if(producer, self.world.add(producer, partitions))
 
-    @precondition(lambda self: any(p.ending is None for p in self.in_transaction()))
-    @rule(data=st.data(), partition=st.sampled_from(PARTITIONS))
-    def a_producer_writes(self, data: Any, partition: Any) -> None:
-        producer = self.some(data, [p for p in self.in_transaction() if p.ending is None])
-        self.give_up_if(producer, self.world.write(producer, partition))
+    @precondition(lambda self: bool(self.at_work()))
+    @rule(data=st.data(), partition=st.sampled_from(PARTITIONS), added=st.sampled_from([True, True, False]))
+    def a_producer_writes(self, data: Any, partition: TopicPartition, added: bool) -> None:
+        self.write(self.some(data, self.at_work()), partition, added)
 
-    @precondition(lambda self: bool(self.in_transaction()))
+    def write(self, producer: Producer, partition: TopicPartition, added: bool = True) -> None:
+        """Before version 2 partitions are added by a request of their own, which a client may have forgotten."""
+        self.world.begin(producer)
+        code = self.world.add(producer, [partition]) if added and producer.version < 2 else NONE
+        if code is NONE:
+            code = self.world.write(producer, partition)
+        self.give_up_if(producer, code)
+
+    @precondition(lambda self: bool(self.initialised()))
     @rule(data=st.data(), commit=st.booleans(), lost=LOST)
     def a_producer_ends(self, data: Any, commit: bool, lost: bool) -> None:
-        producer = self.some(data, self.in_transaction())
+        producer = self.some(data, self.initialised())
+        self.world.begin(producer)
         assert producer.token is not None
         if producer.ending is not None:
             commit = producer.ending
         producer.ending = commit
         event = End(producer.name, producer.producer_id, producer.producer_epoch, commit, producer.version)
         step = self.world.end(event)
+        if step.value is not None:
+            # Nobody ends a transaction but the one whose records are in it: a zombie never commits.
+            records = (log.open.get(step.value.producer_id, set()) for log in self.world.partitions.values())
+            assert set().union(*records) <= {producer.token}
         if lost:
             return
         if step.error is NONE:
@@ -114,7 +128,7 @@ class TransactionSimulation(RuleBasedStateMachine):
 
     def give_up_if(self, producer: Producer, code: ErrorCode) -> None:
         """These errors end a client's life: its records stay with whatever the coordinator makes of them."""
-        if code in FATAL or code is ErrorCode.INVALID_PRODUCER_EPOCH:
+        if producer in self.world.producers and (code in FATAL or code is ErrorCode.INVALID_PRODUCER_EPOCH):
             self.world.producers.remove(producer)
 
     # What the world does

@@ -1,6 +1,7 @@
 """Transactions without sockets: producers, partitions and the machine, with a log that a crash leaves behind."""
 
 import dataclasses
+from collections.abc import Collection
 
 from msgspec.structs import replace
 
@@ -143,18 +144,25 @@ class World:
     # The producers' part
 
     def begin(self, producer: Producer) -> None:
-        self.tokens += 1
-        producer.token = self.tokens
+        """A transaction, if it is not in one."""
+        if producer.token is None:
+            self.tokens += 1
+            producer.token = self.tokens
+
+    def add(self, producer: Producer, partitions: Collection[TopicPartition]) -> ErrorCode:
+        step = self.machine.add_partitions(
+            producer.name, producer.producer_id, producer.producer_epoch, partitions, self.now_ms, producer.version
+        )
+        self.apply(producer.name, step)
+        return step.error
 
     def write(self, producer: Producer, partition: TopicPartition) -> ErrorCode:
         """One record: added or verified, and then judged by the partition itself."""
         assert producer.token is not None
-        identity = producer.name, producer.producer_id, producer.producer_epoch
         if producer.version >= 2:
-            step = self.machine.add_partitions(*identity, [partition], self.now_ms, producer.version)
-            self.apply(producer.name, step)
-            code = step.error
+            code = self.add(producer, [partition])
         else:
+            identity = producer.name, producer.producer_id, producer.producer_epoch
             code = self.machine.verify(*identity, [partition])[partition]
         log = self.partitions[partition]
         if code is NONE and log.epochs.get(producer.producer_id, -1) > producer.producer_epoch:
