@@ -80,7 +80,11 @@ def hard_state(machine: GroupMachine) -> tuple[object, ...]:
         for group_id, group in machine.groups.items()
         if group.stored is not None or group.offsets
     }
-    return groups, machine.pending.as_data(), set(machine.pending.open)
+    consumers = {
+        group_id: ({(type(key), key): value for key, value in group.as_records()}, group.offsets)
+        for group_id, group in machine.consumer.groups.items()
+    }
+    return (groups, consumers), machine.pending.as_data(), set(machine.pending.open)
 
 
 class World:
