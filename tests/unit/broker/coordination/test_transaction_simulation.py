@@ -104,7 +104,9 @@ class TransactionSimulation(RuleBasedStateMachine):
     @precondition(lambda self: bool(self.initialised()))
     @rule(data=st.data(), commit=st.booleans(), lost=LOST)
     def a_producer_ends(self, data: Any, commit: bool, lost: bool) -> None:
-        producer = self.some(data, self.initialised())
+        self.end(self.some(data, self.initialised()), commit, lost)
+
+    def end(self, producer: Producer, commit: bool, lost: bool) -> None:
         self.world.begin(producer)
         assert producer.token is not None
         if producer.ending is not None:
@@ -130,6 +132,20 @@ class TransactionSimulation(RuleBasedStateMachine):
         """These errors end a client's life: its records stay with whatever the coordinator makes of them."""
         if producer in self.world.producers and (code in FATAL or code is ErrorCode.INVALID_PRODUCER_EPOCH):
             self.world.producers.remove(producer)
+
+    @precondition(lambda self: bool(self.initialised()))
+    @rule(data=st.data(), versions=st.lists(VERSIONS, min_size=2, max_size=3), partition=st.sampled_from(PARTITIONS))
+    def one_is_replaced_while_it_sleeps(self, data: Any, versions: list[int], partition: TopicPartition) -> None:
+        """The last of those who come is in a transaction when the sleeper goes on as if nothing had happened."""
+        sleeper = self.some(data, self.initialised())
+        for version in versions:
+            if sleeper.name in self.prepared():
+                self.world.complete(sleeper.name)
+            self.a_new_producer_comes(sleeper.name, version, False)
+        newest = self.world.producers[-1]
+        if newest is not sleeper and newest.ending is None:
+            self.write(newest, partition)
+        self.end(sleeper, data.draw(st.booleans()), False)
 
     # What the world does
 
@@ -176,6 +192,11 @@ class TransactionSimulation(RuleBasedStateMachine):
             assert self.world.reloaded().transactions == self.world.machine.transactions
 
     @invariant()
+    def no_two_producers_have_the_same_id_and_epoch(self) -> None:
+        held = [(producer.producer_id, producer.producer_epoch) for producer in self.initialised()]
+        assert len(set(held)) == len(held)
+
+    @invariant()
     def a_transaction_has_one_outcome(self) -> None:
         for token, outcomes in self.world.outcomes.items():
             assert len(outcomes) == 1, f"records of transaction {token} were both committed and aborted"
@@ -211,5 +232,5 @@ class TransactionSimulation(RuleBasedStateMachine):
 
 TestTransactions = TransactionSimulation.TestCase
 TestTransactions.settings = settings(
-    max_examples=1500, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=1000, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
