@@ -22,6 +22,16 @@ SCENARIOS = [
     *(("assignor", assignor) for assignor in ASSIGNORS),
     ("static",),
     ("commits",),
+    ("transactions",),
+    ("transactions-copy", "classic"),
+    ("transactions-copy", "consumer"),
+    ("transactions-fencing",),
+    ("transactions-timeout",),
+    ("transactions-admin",),
+    ("new-groups", "uniform"),
+    ("new-groups", "range"),
+    ("new-groups-pattern",),
+    ("new-groups-upgrade",),
 ]
 
 

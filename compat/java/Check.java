@@ -26,6 +26,14 @@ public final class Check {
         scenarios.put("assignor", GroupCheck::assignor);
         scenarios.put("static", GroupCheck::staticMember);
         scenarios.put("commits", GroupCheck::commits);
+        scenarios.put("transactions", TransactionCheck::isolation);
+        scenarios.put("transactions-copy", TransactionCheck::copy);
+        scenarios.put("transactions-fencing", TransactionCheck::fencing);
+        scenarios.put("transactions-timeout", TransactionCheck::timeout);
+        scenarios.put("transactions-admin", TransactionCheck::admin);
+        scenarios.put("new-groups", NewGroupCheck::membership);
+        scenarios.put("new-groups-pattern", NewGroupCheck::pattern);
+        scenarios.put("new-groups-upgrade", NewGroupCheck::upgrade);
         scenarios.get(arguments[1]).run(arguments[0], Arrays.copyOfRange(arguments, 2, arguments.length));
         System.out.println("passed");
     }
