@@ -88,7 +88,7 @@ def check_batch(records: Buffer, rules: AppendRules, now_ms: int, origin: Append
             ErrorCode.INVALID_RECORD,
             f"a produce carries exactly one whole batch, this one has {length} bytes for a batch of {size}",
         )
-    if size > rules.batch_bytes_max:
+    if size > rules.batch_bytes_max and not header.attributes & CONTROL:  # a marker must never be refused for its size
         raise ApiError(
             ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, max.message.bytes is {rules.batch_bytes_max}"
         )

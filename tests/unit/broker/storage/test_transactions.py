@@ -11,7 +11,8 @@ from ottla.broker.storage.log import AbortedTransaction, Log
 from ottla.broker.storage.markers import Marker, encode_marker, read_marker
 from ottla.broker.storage.producer_state import EPOCH_MAX, Verification
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.protocol.records import decode_batch, read_header
+from ottla.protocol.compression import Codec
+from ottla.protocol.records import NewRecord, decode_batch, encode_batch, read_header
 
 DAY_MS = 86_400_000
 
@@ -43,6 +44,26 @@ def test_markers_are_in_kafkas_format() -> None:
     assert read_marker(encode_marker(7, 3, Marker(commit=True, coordinator_epoch=0), NOW_MS)) == Marker(True, 0)
     assert read_marker(batch(b"no marker", control=True)) is None
     assert read_marker(data[:-1]) is None
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+def test_markers_are_what_the_record_codec_writes(commit: bool, codec: Codec) -> None:
+    marker = Marker(commit, 12345)
+    record = NewRecord(struct.pack(">hh", 0, commit), struct.pack(">hi", 0, 12345), NOW_MS)
+    general = encode_batch(
+        [record], producer_id=2**40, producer_epoch=3, transactional=True, control=True, codec=codec
+    )  # fmt: skip
+    assert read_marker(general) == marker
+    if codec is Codec.NONE:
+        assert encode_marker(2**40, 3, marker, NOW_MS) == general
+
+
+def test_a_marker_is_taken_however_small_the_topic_wants_its_batches(kit: LogKit) -> None:
+    log = kit.create(max_message_bytes=75)
+    send(log, 1, 0)
+    commit(log, 1)
+    assert log.first_unstable_offset == 2
 
 
 def test_markers_are_never_compressed(kit: LogKit) -> None:
