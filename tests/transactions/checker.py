@@ -155,6 +155,14 @@ class _Session:
     offsets: list[int] = field(default_factory=list)
 
 
+def _when(operation: AnyOperation) -> int:
+    """Sends count from when they were invoked. A call for records may first be told of a new assignment, so reads count
+    from when they came back."""
+    if isinstance(operation, Poll | Assign) and operation.completed is not None:
+        return operation.completed
+    return operation.invoked
+
+
 class _Evidence:
     """The history, looked up in the ways that the checks need."""
 
@@ -167,7 +175,7 @@ class _Evidence:
         self.values_at: dict[Place, set[int]] = defaultdict(set)
         self.read_committed: set[int] = set()
         self._open_sessions: dict[tuple[int, TopicPartition], _Session] = {}
-        for operation in sorted(history, key=lambda each: each.invoked):
+        for operation in sorted(history, key=_when):
             self._take(operation)
         for value in self.read_committed & self.sends.keys():
             self.transactions[self.sends[value].transaction].seen = True

@@ -274,6 +274,7 @@ def main() -> int:
     parser.add_argument("--copiers", type=int, default=2, help="how many consume, transform and produce (2)")
     parser.add_argument("--group-protocol", choices=("classic", "consumer"), default="classic", help="of the copiers")
     parser.add_argument("--history", type=Path, metavar="FILE", help="write the history there")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="keep the broker's files there")
     parser.add_argument("--check", type=Path, metavar="FILE", help="only check a history that was written before")
     parser.add_argument("--kafka", action="store_true", help="run against Apache Kafka instead")
     arguments = parser.parse_args()
@@ -288,9 +289,10 @@ def main() -> int:
             copiers=arguments.copiers,
             group_protocol=arguments.group_protocol,
         )
-        with tempfile.TemporaryDirectory(prefix="ottla-soak-") as directory, contextlib.ExitStack() as stack:
+        with contextlib.ExitStack() as stack:
+            directory = arguments.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ottla-soak-")))
             target: Target = stack.enter_context(
-                _apache_kafka(Path(directory)) if arguments.kafka else broker(SETTINGS, data_dir=directory)
+                _apache_kafka(directory) if arguments.kafka else broker(SETTINGS, data_dir=directory)
             )
             done = run(target, plan)
         sys.stdout.write(done.figures() + "\n")

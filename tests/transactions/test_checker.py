@@ -222,6 +222,17 @@ def test_reading_again_after_an_assignment_is_no_anomaly(script: Script) -> None
     assert check(script.history) == []
 
 
+def test_a_call_that_is_told_of_an_assignment_returns_what_comes_after_it(script: Script) -> None:
+    script.transaction(1, (10, 0), (11, 1), (12, 2))
+    script.poll(READER, (0, 10), (1, 11), (2, 12))
+    script.poll(OTHER, (0, 10))
+    before = script.history[-1].invoked
+    script.assign(OTHER)
+    script.poll(OTHER, (2, 12))
+    script.history[-1].invoked = before
+    assert check(script.history) == []
+
+
 def test_unknown_value(script: Script) -> None:
     script.transaction(1, (10, 0))
     script.poll(READER, (0, 10), (1, 99))
