@@ -81,7 +81,8 @@ def _read(consumer: KafkaConsumer, count: int) -> list[object]:
     found: list[object] = []
 
     def enough() -> bool:
-        for batch in consumer.poll(timeout_ms=200, max_records=count - len(found)).values():
+        # Long enough for a whole join, see `_member`.
+        for batch in consumer.poll(timeout_ms=5000, max_records=count - len(found)).values():
             found.extend(batch)
         return len(found) >= count
 

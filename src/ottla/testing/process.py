@@ -10,6 +10,12 @@ def resident_bytes(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+def processor_seconds(pid: int) -> float:
+    """Processor time used so far, in user and system mode."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def open_descriptors(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
