@@ -36,7 +36,7 @@ compat: setup
 	$(BIN)/python -m pytest compat
 
 soak: setup
-	OTTLA_SOAK=1 $(BIN)/pytest tests/reliability tests/fuzz
+	OTTLA_SOAK=1 $(BIN)/pytest tests/reliability tests/fuzz tests/transactions
 
 docs: setup
 	$(BIN)/python tools/generate_settings_docs.py
