@@ -47,6 +47,7 @@ class Flusher:
             self._disk.sync_path(segment.prefix + suffix)
         if segment.transactions.stored:
             self._disk.sync_path(segment.transactions.path)
+            segment.transactions.release()
 
     def _flush_names(self) -> None:
         epochs_dirty, self.epochs_dirty = self.epochs_dirty, False

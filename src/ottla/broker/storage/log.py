@@ -30,6 +30,7 @@ from ottla.broker.storage.validation import (
     AppendOrigin,
     AppendRules,
     check_batch,
+    check_replicated,
     needs_recompression,
     recompress,
     stamp_offset,
@@ -40,7 +41,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
 from ottla.protocol.compression import Buffer
 from ottla.protocol.errors import CorruptBatch
-from ottla.protocol.records import CONTROL, LOG_APPEND_TIME, BatchHeader, check_crc, iterate_batches
+from ottla.protocol.records import CONTROL, LOG_APPEND_TIME, BatchHeader
 
 __all__ = ["AbortedTransaction", "AppendOrigin", "AppendResult", "Log", "LogEnvironment", "LogSlice"]
 
@@ -91,6 +92,7 @@ class Log:
         self.segments = SegmentList(segments)
         # No abort is known after this offset, so most reads need not look for one.
         self._last_abort = max((s.transactions.last_offset for s in segments if s.transactions.stored), default=-1)
+        self.segments.active.transactions.pin()
         self._set_end(end_offset, self.segments.active)
         self.snapshots = snapshots
         self.environment = environment
@@ -224,20 +226,10 @@ class Log:
     def append_as_follower(self, records: Buffer, now_ms: int) -> AppendResult:
         """Append batches that a leader has already checked and numbered; a last one cut short is left out."""
         self._check_alive()
-        batches: list[tuple[int, BatchHeader]] = []
-        expected, first_offset = self.end_offset, None
-        try:
-            for position, header in iterate_batches(records):
-                check_crc(records, position, header)
-                if header.base_offset < expected:
-                    raise CorruptBatch(f"offset {header.base_offset} was sent where {expected} comes next")
-                first_offset = header.base_offset if first_offset is None else first_offset
-                expected = header.next_offset
-                batches.append((position, header))
-        except CorruptBatch as error:
-            raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
-        if first_offset is None:
+        batches = check_replicated(records, self.end_offset)
+        if not batches:
             return AppendResult(self.end_offset, self.end_offset - 1, NO_TIME, self.start_offset, False, 0, 0, 0)
+        first_offset, expected = batches[0][1].base_offset, batches[-1][1].next_offset
         length = batches[-1][0] + batches[-1][1].size
         newest = max(header.max_timestamp for _, header in batches)
         try:
@@ -357,25 +349,19 @@ class Log:
         """Aborted transactions with records in [from_offset, to_offset), by their first offset."""
         if from_offset > self._last_abort:
             return []
-        found: list[AbortedTransaction] = []
         try:
-            for segment in self.segments.from_offset(from_offset):
-                if segment.transactions.collect(from_offset, to_offset, found):
-                    break
+            return self.segments.aborted_between(from_offset, to_offset)
         except (OSError, CorruptBatch) as error:
             if from_offset < self.start_offset:  # retention took the segment away meanwhile
                 raise self._out_of_range(from_offset) from None
             raise self._storage_error(error, "cannot read") from error
-        return sorted(found, key=lambda transaction: transaction.first_offset)
 
     def aborted_in(self, offset: int, records: LogSlice, limit: int) -> list[AbortedTransaction]:
         """Those that touch a slice read from `offset` on and below `limit`, and perhaps a few soon after it."""
         if offset > self._last_abort or not records.length:
             return []
-        segments = self.segments.from_offset(records.segment_base_offset)
-        end = segments[1].base_offset if len(segments) > 1 else self.end_offset
-        bound = segments[0].offset_bound(records.position + records.length)
-        return self.aborted_transactions(offset, min(limit, end if bound is None else bound))
+        bound = self.segments.offset_bound(records.segment_base_offset, records.position + records.length)
+        return self.aborted_transactions(offset, limit if bound is None else min(limit, bound))
 
     def bytes_between(self, start: int, end: int) -> int:
         """How many bytes the records in [start, end) take, as far as they lie in the segment of `start`."""
@@ -447,6 +433,7 @@ class Log:
         end_offset = kept[-1].truncate(offset) if kept else offset
         self._discard(segments[len(kept) :])
         self.segments.replace(kept or [self._new_segment(offset, segments[0].created_ms)])
+        self.segments.active.transactions.pin()
         self._set_end(end_offset, self.segments.active)
         self.recovery_point = min(self.recovery_point, end_offset)
         self.start_offset = min(self.start_offset, end_offset)

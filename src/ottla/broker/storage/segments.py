@@ -8,6 +8,7 @@ import threading
 from bisect import bisect_right
 
 from ottla.broker.storage.segment import Segment
+from ottla.broker.storage.transaction_index import AbortedTransaction
 
 
 class SegmentList:
@@ -73,6 +74,20 @@ class SegmentList:
                 return segment, position
         return self.active, None
 
+    def aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
+        """Aborted transactions with records in [start, end), by their first offset."""
+        found: list[AbortedTransaction] = []
+        for segment in self.from_offset(start):
+            if segment.transactions.collect(start, end, found):
+                break
+        return sorted(found, key=_first_offset)
+
+    def offset_bound(self, base_offset: int, position: int) -> int | None:
+        """An offset that nothing before `position` of the segment with this base reaches; None if it is the end."""
+        segment, *later = self.from_offset(base_offset)[:2]
+        bound = segment.offset_bound(position)
+        return later[0].base_offset if bound is None and later else bound
+
     def end_position(self, segment: Segment, limit: int) -> int:
         """Where in `segment` the batches that lie wholly below offset `limit` end."""
         segments = self.all
@@ -81,6 +96,10 @@ class SegmentList:
             return segment.size
         position = segment.find(limit)
         return segment.size if position is None else position
+
+
+def _first_offset(transaction: AbortedTransaction) -> int:
+    return transaction.first_offset
 
 
 def _base_offset(segment: Segment) -> int:

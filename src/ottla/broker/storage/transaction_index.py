@@ -78,12 +78,18 @@ class TransactionIndex:
                 return True
         return False
 
-    def add(self, entry: AbortedTransaction) -> None:
-        """Note an abort. Should the disk refuse it, `write` brings it there later."""
+    def pin(self) -> None:
+        """Keep what the file has in memory, because the segment is going to grow."""
         with self._lock:
             data = self._load_locked()
-            self._cache.forget(self)  # what is not written yet must not be let go
+            self._cache.forget(self)
             self._data = data
+
+    def add(self, entry: AbortedTransaction) -> None:
+        """Note an abort. Should the disk refuse it, `write` brings it there later."""
+        self.pin()
+        with self._lock:
+            data = self._load_locked()
             data += _ENTRY.pack(_VERSION, *entry)
         with contextlib.suppress(OSError):
             self.write()

@@ -27,6 +27,8 @@ from ottla.protocol.records import (
     MAGIC,
     MAX_TIMESTAMP_POSITION,
     BatchHeader,
+    check_crc,
+    iterate_batches,
     read_header,
     seal_batch,
 )
@@ -111,6 +113,21 @@ def check_batch(records: Buffer, rules: AppendRules, now_ms: int, origin: Append
     if rules.looks_at_records and origin is AppendOrigin.CLIENT:
         _check_records(records, header, rules, now_ms)
     return header
+
+
+def check_replicated(records: Buffer, expected: int) -> list[tuple[int, BatchHeader]]:
+    """Position and header of each whole batch that a leader sent; raises ApiError if they do not follow on."""
+    batches = []
+    try:
+        for position, header in iterate_batches(records):
+            check_crc(records, position, header)
+            if header.base_offset < expected:
+                raise CorruptBatch(f"offset {header.base_offset} was sent where {expected} comes next")
+            expected = header.next_offset
+            batches.append((position, header))
+    except CorruptBatch as error:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    return batches
 
 
 def _header_error(records: Buffer, reason: str) -> ApiError:
