@@ -143,9 +143,28 @@ class TransactionSimulation(RuleBasedStateMachine):
                 self.world.complete(sleeper.name)
             self.a_new_producer_comes(sleeper.name, version, False)
         newest = self.world.producers[-1]
-        if newest is not sleeper and newest.ending is None:
-            self.write(newest, partition)
-        self.end(sleeper, data.draw(st.booleans()), False)
+        if newest is sleeper or newest.ending is not None:
+            return
+        self.write(newest, partition)
+        if sleeper.ending is None and data.draw(st.booleans()):
+            self.write(sleeper, data.draw(st.sampled_from(PARTITIONS)))
+        else:
+            self.end(sleeper, data.draw(st.booleans()), False)
+        if newest in self.world.producers:
+            self.end(newest, True, False)
+
+    @precondition(lambda self: bool(self.at_work()))
+    @rule(data=st.data(), partitions=st.lists(st.sampled_from(PARTITIONS), min_size=2, max_size=2))
+    def one_takes_too_long_and_goes_on(self, data: Any, partitions: list[TopicPartition]) -> None:
+        producer = self.some(data, self.at_work())
+        for partition in partitions:
+            if producer in self.world.producers:
+                self.write(producer, partition)
+            self.time_passes(TIMEOUT_MS + 1)
+            if producer.name in self.prepared():
+                self.world.complete(producer.name)
+        if producer in self.world.producers:
+            self.end(producer, data.draw(st.booleans()), False)
 
     # What the world does
 
