@@ -79,7 +79,7 @@ class Records(NamedTuple):
 
 def read_stretch(descriptor: int, position: int, end: int, wanted_bytes: int) -> Stretch:
     """As many whole batches as fit, at least one; raises CorruptBatch where there is none."""
-    data, length = _read(descriptor, position, min(wanted_bytes, end - position))
+    data, length = _read(descriptor, position, min(max(wanted_bytes, BATCH_OVERHEAD), end - position))
     starts, needed = _batch_starts(data, length)
     if not starts:
         if needed > end - position:
@@ -253,7 +253,7 @@ def _lengths(data: Bytes, at: Longs) -> tuple[Longs, Longs]:
     while more.any():
         if shift >= 7 * _RECORD_LENGTH_BYTES_MAX:
             raise CorruptBatch("a record's length is not a number")
-        byte = np.where(more, data[after], 0)
+        byte = np.where(more, data[after], np.int64(0))
         value |= (byte & 0x7F) << shift
         after = after + more
         more = byte > 0x7F

@@ -1,16 +1,9 @@
 """Which transactions' records and markers a walk through the log may leave out. Pure; batches come in log order."""
 
 from collections.abc import Sequence
-from enum import IntEnum
 
+from ottla.broker.storage.markers import ABORT, COMMIT
 from ottla.broker.storage.transaction_index import AbortedTransaction
-
-
-class Marker(IntEnum):
-    """Kinds of control records that end a transaction."""
-
-    ABORT = 0
-    COMMIT = 1
 
 
 class TransactionWalk:
@@ -34,12 +27,12 @@ class TransactionWalk:
     def marker_ends_nothing(self, producer_id: int, last_offset: int, kind: int | None) -> bool:
         """Whether no record of the transaction that this marker ends is left, so that the marker may go in time.
 
-        `kind` is None for a control batch whose record has been removed, and not a Marker for other control records.
+        `kind` is None for a control batch whose record has been removed, and another number for control records of other kinds.
         """
         self._begin_up_to(last_offset)
         if kind is None:
             return True
-        if kind == Marker.ABORT:
+        if kind == ABORT:
             transaction = self._aborted.pop(producer_id, None)
             seen = producer_id in self._seen_aborted
             self._seen_aborted.discard(producer_id)
@@ -47,7 +40,7 @@ class TransactionWalk:
                 return True
             self.kept.append(transaction)
             return False
-        if kind == Marker.COMMIT:
+        if kind == COMMIT:
             had_records = producer_id in self._committed
             self._committed.discard(producer_id)
             return not had_records
