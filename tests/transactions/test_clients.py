@@ -6,9 +6,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.transactions.adapters import Aio, Client, Confluent, LoopThread, Python, Refused, TransactionalClient
-from tests.transactions.conftest import serves
 
-from ottla.protocol.apis import ApiKey
 from ottla.testing import RunningBroker
 from ottla.testing.load import quiet
 from ottla.testing.waiting import wait_until
@@ -31,19 +29,19 @@ def client(request: pytest.FixtureRequest) -> Iterator[Client]:
 
 
 @pytest.fixture
-def topic(transactional_broker: RunningBroker, unique: Callable[[str], str]) -> str:
+def topic(ottla_broker: RunningBroker, unique: Callable[[str], str]) -> str:
     name = unique("transactions")
-    admin = AdminClient({"bootstrap.servers": transactional_broker.bootstrap}, logger=quiet)
+    admin = AdminClient({"bootstrap.servers": ottla_broker.bootstrap}, logger=quiet)
     admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(30)
     return name
 
 
 @pytest.fixture
-def new_producer(client: Client, transactional_broker: RunningBroker) -> Iterator[NewProducer]:
+def new_producer(client: Client, ottla_broker: RunningBroker) -> Iterator[NewProducer]:
     made: list[TransactionalClient] = []
 
     def make(transactional_id: str, *, timeout_ms: int = TIMEOUT_MS) -> TransactionalClient:
-        made.append(client.producer(transactional_broker.bootstrap, transactional_id, timeout_ms=timeout_ms))
+        made.append(client.producer(ottla_broker.bootstrap, transactional_id, timeout_ms=timeout_ms))
         return made[-1]
 
     yield make
@@ -52,9 +50,9 @@ def new_producer(client: Client, transactional_broker: RunningBroker) -> Iterato
 
 
 @pytest.fixture
-def read(client: Client, transactional_broker: RunningBroker, topic: str) -> Read:
+def read(client: Client, ottla_broker: RunningBroker, topic: str) -> Read:
     def everything(*, committed_only: bool, of: str = topic) -> list[tuple[int, bytes]]:
-        return client.read(transactional_broker.bootstrap, of, PARTITIONS, committed_only=committed_only)
+        return client.read(ottla_broker.bootstrap, of, PARTITIONS, committed_only=committed_only)
 
     return everything
 
@@ -126,12 +124,10 @@ def test_consume_transform_produce(
     topic: str,
     read: Read,
     unique: Callable[[str], str],
-    transactional_broker: RunningBroker,
+    ottla_broker: RunningBroker,
 ) -> None:
     """The group's position moves with the records or not at all."""
-    if not serves(transactional_broker, ApiKey.TXN_OFFSET_COMMIT):
-        pytest.skip("this broker does not advertise positions in transactions")
-    group, bootstrap = unique("group"), transactional_broker.bootstrap
+    group, bootstrap = unique("group"), ottla_broker.bootstrap
     producer = new_producer(unique("id"))
     producer.begin()
     producer.send(topic, 1, b"never")
@@ -171,12 +167,12 @@ def test_a_transaction_that_takes_too_long_is_aborted(
     topic: str,
     read: Read,
     unique: Callable[[str], str],
-    transactional_broker: RunningBroker,
+    ottla_broker: RunningBroker,
 ) -> None:
     slow = new_producer(unique("id"), timeout_ms=SHORT_TIMEOUT_MS)
     slow.begin()
     _send(slow, topic, b"slow")
-    plain = Producer({"bootstrap.servers": transactional_broker.bootstrap}, logger=quiet)
+    plain = Producer({"bootstrap.servers": ottla_broker.bootstrap}, logger=quiet)
     for partition in range(PARTITIONS):
         plain.produce(topic, b"plain", partition=partition)
     assert plain.flush(30) == 0

@@ -22,6 +22,8 @@ TEST_SETTINGS: Mapping[str, SettingValue] = {
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 100,
     "offsets.topic.num.partitions": 1,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
+    "transaction.state.log.num.partitions": 1,
 }
 ANY_FREE_PORT = "PLAINTEXT://127.0.0.1:0"
 START_SECONDS_MAX = 60.0
