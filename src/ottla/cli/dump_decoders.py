@@ -4,17 +4,18 @@ import json
 import struct
 from collections.abc import Callable
 
+from ottla.cli import transaction_records_json
 from ottla.cli.group_records_json import key_json, record_type, value_json, with_decoded_members
 from ottla.cli.output import CommandError
 from ottla.protocol import coordinator_records as stored
 from ottla.protocol.errors import MalformedMessage
 from ottla.protocol.records import Record
+from ottla.protocol.transaction_records import TRANSACTION_LOG, decode_transaction_key
 
 Decode = Callable[[Record], tuple[str | None, str | None]]
 """A record to the text of its key and of its value; None prints nothing."""
 
 DECODERS_NOT_SERVED = {
-    "transaction-log-decoder": "transactions are not served yet, so there is no __transaction_state",
     "cluster-metadata-decoder": "cluster metadata is kept in SQLite, not in a log",
     "remote-log-metadata-decoder": "there is no remote storage",
     "share-group-state-decoder": "share groups are not served yet, so there is no __share_group_state",
@@ -22,9 +23,11 @@ DECODERS_NOT_SERVED = {
 DELETED = "<DELETE>"
 
 
-def choose_decoder(*, offsets: bool, key_class: str | None, value_class: str | None) -> Decode:
+def choose_decoder(*, offsets: bool, transactions: bool, key_class: str | None, value_class: str | None) -> Decode:
     if offsets:
         return _decode_group_record
+    if transactions:
+        return _decode_transaction_record
     decode_key, decode_value = _part_decoder(key_class), _part_decoder(value_class)
 
     def decode(record: Record) -> tuple[str | None, str | None]:
@@ -78,6 +81,23 @@ def _decode_group_record(record: Record) -> tuple[str | None, str | None]:
     except MalformedMessage as error:
         return f"Error at offset {record.offset}, skipping. {error}", None
     return key_text, _json({"version": str(version), "data": with_decoded_members(fields)})
+
+
+def _decode_transaction_record(record: Record) -> tuple[str | None, str | None]:
+    if record.key is None:
+        raise CommandError(f"the record at offset {record.offset} has no key, so it is none of __transaction_state")
+    try:
+        name = decode_transaction_key(record.key)
+        if name is None:
+            kind = record_type(record.key)
+            return f"Unknown record type {kind} at offset {record.offset}, skipping.", None
+        key_text = _json({"type": str(TRANSACTION_LOG), "data": transaction_records_json.key_json(name)})
+        if record.value is None:
+            return key_text, DELETED
+        version, fields = transaction_records_json.value_json(record.value)
+    except MalformedMessage as error:
+        return f"Error at offset {record.offset}, skipping. {error}", None
+    return key_text, _json({"version": str(version), "data": fields})
 
 
 def _json(document: dict[str, object]) -> str:

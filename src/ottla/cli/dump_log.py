@@ -77,6 +77,8 @@ def _parser(prog: str) -> ToolParser:
                         help="how keys are printed: String-, Integer-, Long- or DefaultDecoder")  # fmt: skip
     parser.add_argument("--value-decoder-class", nargs="?", const="", metavar="CLASS", help="how values are printed")
     parser.add_argument("--offsets-decoder", action="store_true", help="records are those of __consumer_offsets")
+    parser.add_argument("--transaction-log-decoder", action="store_true",
+                        help="records are those of __transaction_state")  # fmt: skip
     for option, reason in DECODERS_NOT_SERVED.items():
         parser.add_argument(f"--{option}", action="store_true", help=f"refused: {reason}")
     return parser
@@ -89,9 +91,15 @@ def _decoder(args: argparse.Namespace) -> Decode | None:
     if args.max_bytes < 0 or args.max_message_size < 1:
         raise CommandError("--max-bytes and --max-message-size are numbers of bytes")
     classes = (args.key_decoder_class, args.value_decoder_class)
-    if not (args.print_data_log or args.offsets_decoder or any(name is not None for name in classes)):
+    special = args.offsets_decoder or args.transaction_log_decoder
+    if not (args.print_data_log or special or any(name is not None for name in classes)):
         return None
-    return choose_decoder(offsets=args.offsets_decoder, key_class=classes[0], value_class=classes[1])
+    return choose_decoder(
+        offsets=args.offsets_decoder,
+        transactions=args.transaction_log_decoder,
+        key_class=classes[0],
+        value_class=classes[1],
+    )
 
 
 def _dump(path: str, options: SegmentOptions, problems: IndexProblems, args: argparse.Namespace) -> bool:

@@ -149,10 +149,8 @@ _FORMATTERS: dict[str, type[DefaultFormatter | LoggingFormatter | NoOpFormatter 
     "ChecksumMessageFormatter": ChecksumFormatter,
 }
 _GROUP_FORMATTERS = ("OffsetsMessageFormatter", "GroupMetadataMessageFormatter")
-_NOT_SERVED = {
-    "TransactionLogMessageFormatter": "transactions",
-    "ShareGroupStateMessageFormatter": "share groups",
-}
+_TRANSACTION_FORMATTER = "TransactionLogMessageFormatter"
+_NOT_SERVED = {"ShareGroupStateMessageFormatter": "share groups"}
 
 
 def make_formatter(class_name: str, properties: Mapping[str, str]) -> Formatter:
@@ -165,9 +163,13 @@ def make_formatter(class_name: str, properties: Mapping[str, str]) -> Formatter:
         from ottla.cli.group_formatters import make_group_formatter
 
         return make_group_formatter(name, plain_text="$" in package)
+    if name == _TRANSACTION_FORMATTER:
+        from ottla.cli.transaction_records_json import TransactionLogFormatter
+
+        return TransactionLogFormatter()
     if name in _NOT_SERVED:
         raise CommandError(f"{class_name}: {_NOT_SERVED[name]} are not served yet, so there is nothing to format")
-    known = ", ".join((*_FORMATTERS, *_GROUP_FORMATTERS))
+    known = ", ".join((*_FORMATTERS, *_GROUP_FORMATTERS, _TRANSACTION_FORMATTER))
     raise CommandError(f"there is no formatter {class_name}: Java classes cannot be loaded here. There are {known}")
 
 

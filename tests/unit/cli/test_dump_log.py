@@ -9,6 +9,12 @@ from hypothesis import strategies as st
 
 from ottla.cli.main import main
 from ottla.protocol.records import NewRecord, encode_batch
+from ottla.protocol.transaction_records import (
+    TransactionState,
+    TransactionValue,
+    encode_transaction_key,
+    encode_transaction_value,
+)
 
 # Two records from kafka-console-producer: headers h1, h2 and key k1; header h3 with a null value and no key.
 LOG = bytes.fromhex(
@@ -118,6 +124,29 @@ def test_group_members_are_taken_apart(tmp_path: Path, capsys: Captured) -> None
     ) in line
 
 
+def test_the_transaction_log_is_decoded(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "00000000000000000000.log"
+    key = encode_transaction_key("x")
+    value = encode_transaction_value(TransactionValue(7, 0, 1000, TransactionState.COMPLETE_ABORT, updated_ms=9))
+    records = [
+        NewRecord(key, value, 9),
+        NewRecord(key, None, 9),
+        NewRecord(b"\x00\x05", b"", 9),
+        NewRecord(key, b"", 9),
+    ]
+    path.write_bytes(encode_batch(records))
+    assert dump("--transaction-log-decoder", "--files", path) == 0
+    decoded, deleted, unknown, broken = capsys.readouterr().out.splitlines()[3:]
+    assert decoded.endswith(
+        'key: {"type":"0","data":{"transactionalId":"x"}} payload: {"version":"1","data":{"producerId":7,'
+        '"producerEpoch":0,"transactionTimeoutMs":1000,"transactionStatus":5,"transactionPartitions":[],'
+        '"transactionLastUpdateTimestampMs":9,"transactionStartTimestampMs":-1}}'
+    )
+    assert deleted.endswith("payload: <DELETE>")
+    assert "Unknown record type 5 at offset 2, skipping." in unknown
+    assert "Error at offset 3, skipping." in broken
+
+
 def batches(count: int) -> tuple[bytes, list[int]]:
     parts = [encode_batch([NewRecord(None, b"x" * 40, 100 + n)], base_offset=n) for n in range(count)]
     positions = [sum(map(len, parts[:n])) for n in range(count)]
@@ -193,7 +222,7 @@ def test_transaction_index(tmp_path: Path, capsys: Captured) -> None:
 
 @pytest.mark.parametrize(
     "option",
-    ["transaction-log-decoder", "cluster-metadata-decoder", "remote-log-metadata-decoder", "share-group-state-decoder"],
+    ["cluster-metadata-decoder", "remote-log-metadata-decoder", "share-group-state-decoder"],
 )
 def test_decoders_without_anything_to_decode_are_refused(option: str, segment: Path, capsys: Captured) -> None:
     assert dump(f"--{option}", "--files", segment) == 1

@@ -1,6 +1,7 @@
 """Kafka's message formatters, given records directly."""
 
 import io
+import json
 import struct
 import uuid
 
@@ -10,7 +11,14 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, TI
 from ottla.cli.deserializers import UndecodableRecord, deserializer, java_decimal
 from ottla.cli.formatters import JsonFormatter, make_formatter
 from ottla.cli.output import CommandError
+from ottla.model.names import TopicPartition
 from ottla.protocol import coordinator_records as stored
+from ottla.protocol.transaction_records import (
+    TransactionState,
+    TransactionValue,
+    encode_transaction_key,
+    encode_transaction_value,
+)
 
 DEFAULT = "kafka.tools.DefaultMessageFormatter"
 _JAVA = "org.apache.kafka.common.serialization."
@@ -158,6 +166,32 @@ def test_group_formatters_pass_over_other_records() -> None:
     assert b'"protocolType":"consumer","generation":1,"protocol":"range","leader":"m"' in printed(groups, message)
 
 
+def test_the_transaction_log_as_json() -> None:
+    name = "org.apache.kafka.tools.consumer.TransactionLogMessageFormatter"
+    key = encode_transaction_key("x")
+    empty = TransactionValue(7, 0, 60_000, TransactionState.EMPTY, updated_ms=9)
+    assert json.loads(printed(name, record(key=key, value=encode_transaction_value(empty)))) == {
+        "key": {"type": 0, "data": {"transactionalId": "x"}},
+        "value": {
+            "version": 1,
+            "data": {
+                "producerId": 7, "producerEpoch": 0, "transactionTimeoutMs": 60_000, "transactionStatus": 0,
+                "transactionPartitions": None, "transactionLastUpdateTimestampMs": 9, "transactionStartTimestampMs": -1,
+            },
+        },
+    }  # fmt: skip
+    partitions = frozenset({TopicPartition("t", 2), TopicPartition("t", 0)})
+    ending = TransactionValue(7, 1, 60_000, TransactionState.PREPARE_COMMIT, partitions, 9, 8, 7, 6, 2)
+    data = json.loads(printed(name, record(key=key, value=encode_transaction_value(ending))))["value"]["data"]
+    assert data["transactionPartitions"] == [{"topic": "t", "partitionIds": [0, 2]}]
+    tagged = [data[field] for field in ("previousProducerId", "nextProducerId", "clientTransactionVersion")]
+    assert tagged == [7, 6, 2]
+    assert json.loads(printed(name, record(key=key, value=None)))["value"] is None
+    assert printed(name, record(key=OFFSETS_KEY, value=b"")) == printed(name, record(key=None)) == b""
+    with pytest.raises(UndecodableRecord, match="offset 7"):
+        printed(name, record(key=key, value=b"\x00"))
+
+
 def test_a_broken_group_record_is_an_error_in_words() -> None:
     with pytest.raises(UndecodableRecord, match="offset 7"):
         printed("OffsetsMessageFormatter", record(key=OFFSETS_KEY, value=b"\x00"))
@@ -165,7 +199,7 @@ def test_a_broken_group_record_is_an_error_in_words() -> None:
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("com.acme.Formatter", "no formatter"), ("kafka.tools.TransactionLogMessageFormatter", "not served yet")],
+    [("com.acme.Formatter", "no formatter"), ("kafka.tools.ShareGroupStateMessageFormatter", "not served yet")],
 )
 def test_unknown_formatters_are_refused(name: str, reason: str) -> None:
     with pytest.raises(CommandError, match=reason):

@@ -68,18 +68,28 @@ class TransactionSimulation(RuleBasedStateMachine):
             if other.name == name and other.producer_id == producer_id:
                 assert other.producer_epoch < epoch
 
-    @precondition(lambda self: any(p.token is None for p in self.initialised()))
+    @precondition(lambda self: bool(self.at_work()))
     @rule(data=st.data(), lost=LOST)
     def a_producer_starts_over(self, data: Any, lost: bool) -> None:
         """It tells which id and epoch it has; without its last answer it tells the same again."""
-        producer = self.some(data, [p for p in self.initialised() if p.token is None])
+        self.start_over(self.some(data, self.at_work()), lost)
+
+    def start_over(self, producer: Producer, lost: bool) -> None:
         step = self.world.init(Init(producer.name, TIMEOUT_MS, producer.producer_id, producer.producer_epoch))
+        if step.value is not None:
+            self.only_its_own(step.value.producer_id, producer)
         assert step.error in (NONE, ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.PRODUCER_FENCED)
         if step.error is NONE and not lost:
             self.nobody_else_has(producer.name, step.producer_id, step.producer_epoch)
             producer.producer_id, producer.producer_epoch = step.producer_id, step.producer_epoch
+            producer.token = None
         if step.error in FATAL:
             self.world.producers.remove(producer)
+
+    def only_its_own(self, producer_id: int, producer: Producer) -> None:
+        """Nobody ends a transaction but the one whose records are in it: a zombie never does."""
+        records = (log.open.get(producer_id, set()) for log in self.world.partitions.values())
+        assert set().union(*records) <= {producer.token}
 
     @precondition(lambda self: bool(self.at_work()))
     @rule(data=st.data(), partitions=st.sets(st.sampled_from(PARTITIONS), min_size=1))
@@ -115,9 +125,7 @@ class TransactionSimulation(RuleBasedStateMachine):
         event = End(producer.name, producer.producer_id, producer.producer_epoch, commit, producer.version)
         step = self.world.end(event)
         if step.value is not None:
-            # Nobody ends a transaction but the one whose records are in it: a zombie never commits.
-            records = (log.open.get(step.value.producer_id, set()) for log in self.world.partitions.values())
-            assert set().union(*records) <= {producer.token}
+            self.only_its_own(step.value.producer_id, producer)
         if lost:
             return
         if step.error is NONE:
@@ -146,8 +154,11 @@ class TransactionSimulation(RuleBasedStateMachine):
         if newest is sleeper or newest.ending is not None:
             return
         self.write(newest, partition)
-        if sleeper.ending is None and data.draw(st.booleans()):
+        does = data.draw(st.sampled_from(["write", "start over", "end"])) if sleeper.ending is None else "end"
+        if does == "write":
             self.write(sleeper, data.draw(st.sampled_from(PARTITIONS)))
+        elif does == "start over":
+            self.start_over(sleeper, False)
         else:
             self.end(sleeper, data.draw(st.booleans()), False)
         if newest in self.world.producers:
