@@ -13,6 +13,7 @@ from tests.unit.broker.handlers.partition_requests import (
     produce_now,
 )
 
+from ottla.broker.storage.markers import Marker, encode_marker
 from ottla.broker.storage.producer_state import NO_OFFSET
 from ottla.model.errors import ErrorCode
 from ottla.model.names import TopicPartition
@@ -21,8 +22,16 @@ from ottla.protocol.messages.describe_producers import (
     DescribeProducersResponse,
     TopicRequest,
 )
+from ottla.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from ottla.protocol.records import Codec, iterate_batches
 
 NOW_MS = 1_000
+TOPIC_RESOURCE = 2
 Errors = dict[TopicPartition, ErrorCode]
 
 
@@ -201,10 +210,30 @@ def test_batches_outside_of_transactions_are_not_asked_about(harness: Harness, m
 
 
 def test_clients_may_not_write_markers(harness: Harness, membership: Membership) -> None:
-    marker = batch(7, 0)
-    marker[22] |= 0x20
-    assert produce_now(harness, {0: marker}, 12)[0].error_code == ErrorCode.CORRUPT_MESSAGE, "the CRC covers the flag"
-    assert harness.partitions.get(tp(0)).log.end_offset == 0
+    produce_now(harness, {0: batch(7, 0)}, 12)
+    marker = encode_marker(7, 0, Marker(commit=True, coordinator_epoch=0), NOW_MS)
+    assert produce_now(harness, {0: marker}, 12)[0].error_code == ErrorCode.INVALID_RECORD
+    assert harness.partitions.get(tp(0)).open_transaction(7) == 0
+
+
+def test_what_is_compressed_anew_is_verified_too(harness: Harness, membership: Membership) -> None:
+    settings = IncrementalAlterConfigsRequest(
+        resources=[
+            AlterConfigsResource(
+                resource_type=TOPIC_RESOURCE,
+                resource_name=TOPIC,
+                configs=[AlterableConfig(name="compression.type", value="zstd")],
+            )
+        ]
+    )
+    harness.call(settings, IncrementalAlterConfigsResponse, 1)
+    membership.answers = [ErrorCode.INVALID_TXN_STATE]
+    assert produce_now(harness, {0: batch(7, 0)}, 12)[0].error_code == ErrorCode.INVALID_TXN_STATE
+    assert produce_now(harness, {0: batch(7, 0)}, 12)[0].error_code == 0
+    assert produce_now(harness, {0: batch(-1, -1, transactional=False)}, 12, transactional_id=None)[0].error_code == 0
+    log = harness.partitions.get(tp(0)).log
+    headers = [header for _, header in iterate_batches(log.read(0, 10_000, 2, min_one_batch=True).read())]
+    assert [(header.codec, header.is_transactional) for header in headers] == [(Codec.ZSTD, True), (Codec.ZSTD, False)]
 
 
 def test_producers_are_described(harness: Harness, membership: Membership) -> None:
