@@ -192,6 +192,7 @@ def _latency(rate: int, size: int, seconds: int, **properties: object) -> Run:
 
 RECORDS = (Metric("records_per_second", "records/s", "records/s", THROUGHPUT),)
 MEGABYTES = (Metric("mb_per_second", "MB/s", "MB/s", THROUGHPUT),)
+IN_TRANSACTIONS = (Metric("records_per_second", "records/s", "records/s"),)
 REQUESTS = (Metric("requests_per_second", "requests/s", "requests/s", Target(at_least=0.5)),)
 PERCENTILES = (
     Metric("p50_ms", "p50", "ms", LATENCY),
@@ -202,6 +203,7 @@ PERCENTILES = (
 SMALL, LARGE = 4_000_000, 600_000  # records of 100 B and of 1 kB: some seconds' worth
 
 PRODUCE = "produce through librdkafka"
+TRANSACTIONS = "produce in transactions"
 PREPARED = "produce, prepared batches"
 CONSUME = "consume"
 LATENCIES = "end to end"
@@ -229,6 +231,14 @@ WORKLOADS = (
     Workload(
         "produce-1kb-zstd", "1 kB, acks=all, 8 partitions, zstd", PRODUCE, MEGABYTES,
         _produce(LARGE, 1000, 8, P__acks="all", P__compression__type="zstd"),
+    ),
+    Workload(
+        "transactions-100", "100 B, a transaction for every 100 records", TRANSACTIONS, IN_TRANSACTIONS,
+        _produce(200_000, 100, 1, transaction=100, P__transactional__id="bench"),
+    ),
+    Workload(
+        "transactions-10000", "100 B, a transaction for every 10,000 records", TRANSACTIONS, IN_TRANSACTIONS,
+        _produce(SMALL, 100, 1, transaction=10_000, P__transactional__id="bench"),
     ),
     Workload(
         "batches-16kb", "16 kB batches of 100 B, 1 connection", PREPARED, MEGABYTES,

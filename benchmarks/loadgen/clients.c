@@ -115,6 +115,13 @@ static void open_path(rd_kafka_t *client, rd_kafka_topic_t *topic, int32_t parti
     }
 }
 
+static void must(rd_kafka_error_t *error, const char *what) {
+    if (error != NULL) {
+        fail("%s: %s", what, rd_kafka_error_string(error));
+    }
+}
+
+/* With transaction=N, every N records are a transaction: begun, sent and committed before the next one begins. */
 int run_produce(const arguments *args) {
     static const char *const defaults[][2] = {
         {"queue.buffering.max.messages", "500000"},
@@ -124,16 +131,32 @@ int run_produce(const arguments *args) {
     long long records = number_argument(args, "records", 1000000);
     size_t size = (size_t)number_argument(args, "size", 100);
     int32_t partitions = (int32_t)number_argument(args, "partitions", 1);
+    long long transaction = number_argument(args, "transaction", 0);
+    long long transactions = 0;
     char *payloads = make_payloads(size);
     rd_kafka_t *client = new_client(args, RD_KAFKA_PRODUCER, defaults);
     rd_kafka_topic_t *topic = open_topic(client, args);
     rd_kafka_message_t chunk[CHUNK];
+    if (transaction > 0) {
+        must(rd_kafka_init_transactions(client, 60000), "init transactions");
+        must(rd_kafka_begin_transaction(client), "begin");
+    }
     open_path(client, topic, partitions, payloads, size);
+    if (transaction > 0) {
+        must(rd_kafka_commit_transaction(client, 60000), "commit");
+    }
 
     int64_t start = now_ns();
     double cpu_start = cpu_seconds();
     for (long long sent = 0; sent < records;) {
         int count = records - sent < CHUNK ? (int)(records - sent) : CHUNK;
+        if (transaction > 0) {
+            long long left = transaction - sent % transaction;
+            count = left < count ? (int)left : count;
+            if (left == transaction) {
+                must(rd_kafka_begin_transaction(client), "begin");
+            }
+        }
         memset(chunk, 0, (size_t)count * sizeof chunk[0]);
         for (int i = 0; i < count; i++) {
             chunk[i].payload = payloads + (size_t)((sent + i) % PAYLOADS) * size;
@@ -141,6 +164,10 @@ int run_produce(const arguments *args) {
         }
         enqueue(client, topic, (int32_t)((sent / CHUNK) % partitions), chunk, count);
         sent += count;
+        if (transaction > 0 && (sent % transaction == 0 || sent == records)) {
+            must(rd_kafka_commit_transaction(client, 60000), "commit");
+            transactions++;
+        }
     }
     if (rd_kafka_flush(client, 120000) != 0 || rd_kafka_outq_len(client) != 0 || failures != 0) {
         fail("%lld records failed, %d were never acknowledged", failures, rd_kafka_outq_len(client));
@@ -148,7 +175,8 @@ int run_produce(const arguments *args) {
     double seconds = (double)(now_ns() - start) / 1e9;
     printf("{");
     print_throughput(records, records * (long long)size, seconds, cpu_seconds() - cpu_start);
-    printf(", \"librdkafka\": \"%s\"}\n", rd_kafka_version_str());
+    printf(", \"transactions_per_second\": %.1f, \"librdkafka\": \"%s\"}\n", (double)transactions / seconds,
+           rd_kafka_version_str());
     rd_kafka_topic_destroy(topic);
     rd_kafka_destroy(client);
     free(payloads);

@@ -12,6 +12,7 @@ typedef struct rd_kafka_topic_s rd_kafka_topic_t;
 typedef struct rd_kafka_conf_s rd_kafka_conf_t;
 typedef struct rd_kafka_topic_conf_s rd_kafka_topic_conf_t;
 typedef struct rd_kafka_queue_s rd_kafka_queue_t;
+typedef struct rd_kafka_error_s rd_kafka_error_t;
 
 typedef struct rd_kafka_message_s {
     int err;
@@ -46,6 +47,10 @@ int rd_kafka_produce_batch(rd_kafka_topic_t *topic, int32_t partition, int flags
 int rd_kafka_poll(rd_kafka_t *client, int timeout_ms);
 int rd_kafka_flush(rd_kafka_t *client, int timeout_ms);
 int rd_kafka_outq_len(rd_kafka_t *client);
+rd_kafka_error_t *rd_kafka_init_transactions(rd_kafka_t *client, int timeout_ms);
+rd_kafka_error_t *rd_kafka_begin_transaction(rd_kafka_t *client);
+rd_kafka_error_t *rd_kafka_commit_transaction(rd_kafka_t *client, int timeout_ms);
+const char *rd_kafka_error_string(const rd_kafka_error_t *error);
 int rd_kafka_last_error(void);
 const char *rd_kafka_err2str(int error);
 const char *rd_kafka_version_str(void);
