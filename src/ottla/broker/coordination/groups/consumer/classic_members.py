@@ -59,8 +59,13 @@ def on_join(group: ConsumerGroup, event: Join, now: Now, rules: GroupRules) -> D
     out.timers += heartbeats.session_timer(group, member, now, rules)
     sync_key = (SYNC_TIMER, group.group_id, member_id)
     out.timers.append(SetTimer(sync_key, now.steady + event.rebalance_timeout_ms))
-    group.awaited_joins.discard(member_id)
-    group.awaited_syncs.add(member_id)
+
+    def await_sync() -> Decision:
+        group.awaited_joins.discard(member_id)
+        group.awaited_syncs.add(member_id)
+        return Decision()
+
+    out.then = await_sync
     out.reply(
         event.ticket,
         Joined(

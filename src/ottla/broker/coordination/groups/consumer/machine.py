@@ -10,7 +10,7 @@ from ottla.broker.coordination.effects import Decision, Now, SetTimer, TimerKey
 from ottla.broker.coordination.groups import joining, rebalancing
 from ottla.broker.coordination.groups.consumer import classic_members, heartbeats, migration
 from ottla.broker.coordination.groups.consumer.events import ConsumerAnswer, ConsumerHeartbeat
-from ottla.broker.coordination.groups.consumer.group import ConsumerGroup
+from ottla.broker.coordination.groups.consumer.group import ConsumerGroup, ConsumerState
 from ottla.broker.coordination.groups.consumer.members import JOINING_EPOCH, LEAVING_STATIC_EPOCH, ConsumerMember
 from ottla.broker.coordination.groups.events import GroupRules, Join, Joined, Leave, Left, Protocols, Sync, Synced
 from ottla.broker.coordination.groups.group import Group
@@ -181,9 +181,13 @@ class ConsumerGroups:
         out.tickets_if_lost.append(event.ticket)
         offered = migration.protocols_of(group)
 
+        is_settled = group.state is ConsumerState.STABLE
+
         def join() -> Decision:
             first = Decision()
             classic = self._adopt_protocols(group.group_id, offered, now, first)
+            if not is_settled:
+                rebalancing.prepare(classic, "downgraded to the classic protocol", now, rules, first)
             first.then = lambda: joining.on_join(classic, event, now, rules)
             return first
 

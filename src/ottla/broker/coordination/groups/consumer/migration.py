@@ -6,7 +6,7 @@ members are called to a rebalance.
 """
 
 from ottla.broker.coordination.groups.consumer import classic_wire
-from ottla.broker.coordination.groups.consumer.assignments import NOTHING
+from ottla.broker.coordination.groups.consumer.assignments import assignment_of, pairs
 from ottla.broker.coordination.groups.consumer.group import CONSUMER_PROTOCOL, ConsumerGroup
 from ottla.broker.coordination.groups.consumer.members import ClassicSide, ConsumerMember
 from ottla.broker.coordination.groups.events import GroupRules, Join, Protocols
@@ -128,14 +128,16 @@ def _as_classic(
     group: ConsumerGroup, member: ConsumerMember, side: ClassicSide, protocol: str, rules: GroupRules
 ) -> MemberMetadata:
     metadata = dict(side.protocols)[protocol]
-    target = group.targets.get(member.member_id, NOTHING)
+    # What it may be reading, not what it was to read: should the group be upgraded again before everybody has followed,
+    # nothing of this is free.
+    had = assignment_of({*pairs(member.assigned), *pairs(member.revoking)})
     return MemberMetadata(
         member_id=member.member_id,
         client_id=member.client_id,
         client_host=member.client_host,
         session_timeout_ms=side.session_timeout_ms,
         subscription=metadata,
-        assignment=classic_wire.write_assignment(target, rules.topics, classic_wire.version_of(metadata)),
+        assignment=classic_wire.write_assignment(had, rules.topics, classic_wire.version_of(metadata)),
         group_instance_id=member.instance_id,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
     )
