@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from ottla.broker.coordination.effects import Now
 from ottla.broker.coordination.log import CoordinatorLog
-from ottla.broker.coordination.machine_shard import LoggedMachine, MachineShard
+from ottla.broker.coordination.machine_shard import MachineShard
 from ottla.broker.coordination.scheduler import LoopScheduler, Scheduler
 from ottla.config.broker import BrokerSettings
 from ottla.model.clock import Clock
@@ -66,6 +66,8 @@ class Coordinator(Generic[S, L]):
         self._scheduler = scheduler or LoopScheduler(clock)
         self._shards: dict[int, S] = {}
         self._is_active = False
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._last_ticket = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._loader: asyncio.Task[None] | None = None
 
@@ -82,8 +84,8 @@ class Coordinator(Generic[S, L]):
         """The log was read: begin to answer."""
         raise NotImplementedError
 
-    def _removed(self, shard: S, machine: LoggedMachine) -> None:
-        """This broker does not answer for the shard any more; whoever waits for it is to be told."""
+    def _removed(self, machine: Any) -> None:
+        """This broker does not answer for the machine of a shard any more; whoever waits for it is to be told."""
 
     def _codec(self) -> Codec:
         return Codec.NONE
@@ -122,6 +124,7 @@ class Coordinator(Generic[S, L]):
         for task in list(self._tasks):
             task.cancel()
         self._unload_all()
+        self._fail(list(self._waiting), ErrorCode.NOT_COORDINATOR)
 
     # Shards
 
@@ -147,7 +150,7 @@ class Coordinator(Generic[S, L]):
                 try:
                     loaded = await asyncio.to_thread(lambda: self._read(self._log.read(shard.partition)))  # noqa: B023
                 except OttlaError as error:
-                    logger.warning("coordinator partition %d cannot be read: %s", shard.partition, error)
+                    logger.warning("%s %d cannot be read: %s", shard.WHAT, shard.partition, error)
                     shard.failed = True
                     continue
                 if self._shards.get(shard.partition) is shard:
@@ -161,7 +164,7 @@ class Coordinator(Generic[S, L]):
         shard.timers.clear()
         machine, shard.machine = shard.machine, None
         if machine is not None:
-            self._removed(shard, machine)
+            self._removed(machine)
 
     def _unload_all(self) -> None:
         for shard in self._shards.values():
@@ -176,9 +179,10 @@ class Coordinator(Generic[S, L]):
 
     # Writing
 
-    def _write(self, shard: S, entries: Iterable[tuple[Any, Any]]) -> None:
+    def _written(self, shard: S, write: Callable[[], Awaitable[None] | None]) -> None:
+        """Write, and follow up the commit."""
         try:
-            committed = shard.write(entries, self._clock.now_ms(), self._codec())
+            committed = write()
         except ApiError as error:
             raise ApiError(APPEND_ERRORS.get(error.code, error.code), error.message) from error
         if committed is not None:
@@ -202,36 +206,48 @@ class Coordinator(Generic[S, L]):
         """The result, once everything that was appended before is committed."""
         if shard.last_commit is None:
             return result
-        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-
-        def fail(code: ErrorCode) -> None:
-            if not answer.done():
-                answer.set_exception(ApiError(code))
-
-        def succeed() -> None:
-            if not answer.done():
-                answer.set_result(result)
-
-        self._after_commit(shard, succeed, fail)
+        ticket, answer = self._ticket()
+        self._after_commit(shard, [ticket], lambda: self._answer(ticket, result))
         return answer
 
-    def _after_commit(self, shard: S, succeed: Callable[[], None], fail: Callable[[ErrorCode], None]) -> None:
+    def _after_commit(self, shard: S, tickets: list[int], action: Callable[[], object]) -> None:
         future = shard.last_commit
         assert isinstance(future, asyncio.Future)
         deadline = self._now().steady + self._commit_timeout_ms()
-        timeout = self._scheduler.call_at(deadline, lambda: fail(APPEND_ERRORS[ErrorCode.REQUEST_TIMED_OUT]))
+        timeout = self._scheduler.call_at(
+            deadline, lambda: self._fail(tickets, APPEND_ERRORS[ErrorCode.REQUEST_TIMED_OUT])
+        )
 
         def finish(done: asyncio.Future[None]) -> None:
             timeout.cancel()
             if done.cancelled():
-                fail(ErrorCode.NOT_COORDINATOR)
+                self._fail(tickets, ErrorCode.NOT_COORDINATOR)
             elif (error := done.exception()) is not None:
                 code = error.code if isinstance(error, ApiError) else ErrorCode.UNKNOWN_SERVER_ERROR
-                fail(APPEND_ERRORS.get(code, code))
+                self._fail(tickets, APPEND_ERRORS.get(code, code))
             else:
-                succeed()
+                action()
 
         future.add_done_callback(finish)
+
+    # Answers
+
+    def _ticket(self) -> tuple[int, asyncio.Future[Any]]:
+        self._last_ticket += 1
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[self._last_ticket] = answer
+        return self._last_ticket, answer
+
+    def _answer(self, ticket: int, result: object) -> None:
+        answer = self._waiting.pop(ticket, None)
+        if answer is not None and not answer.done():
+            answer.set_result(result)
+
+    def _fail(self, tickets: Iterable[int], code: ErrorCode) -> None:
+        for ticket in tickets:
+            answer = self._waiting.pop(ticket, None)
+            if answer is not None and not answer.done():
+                answer.set_exception(ApiError(code))
 
     # Snapshots, time, tasks
 
@@ -249,7 +265,7 @@ class Coordinator(Generic[S, L]):
                 if self._shards.get(shard.partition) is not shard:
                     return
         except ApiError as error:
-            logger.warning("no snapshot of coordinator partition %d: %s", shard.partition, error)
+            logger.warning("no snapshot of %s %d: %s", shard.WHAT, shard.partition, error)
             shard.put_off_snapshot()
         finally:
             shard.snapshot_running = False

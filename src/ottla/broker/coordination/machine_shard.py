@@ -47,6 +47,9 @@ def in_batches(entries: Iterable[T]) -> Iterator[list[T]]:
 class MachineShard(Generic[M]):
     """What kind of machine it is, and how its entries are written, a subclass says."""
 
+    WHAT = "partition"
+    """What to call a partition in words."""
+
     def __init__(self, partition: int, log: CoordinatorLog) -> None:
         self.partition = partition
         self.machine: M | None = None
@@ -66,11 +69,6 @@ class MachineShard(Generic[M]):
     @property
     def is_to_load(self) -> bool:
         return self.machine is None and not self.failed
-
-    @property
-    def may_snapshot(self) -> bool:
-        """Whether all that the log says can be said again now."""
-        return True
 
     def encode(self, key: Any, value: Any, timestamp: int) -> NewRecord:
         raise NotImplementedError
@@ -101,7 +99,7 @@ class MachineShard(Generic[M]):
             return False
         size = self.machine.snapshot_size_bytes()
         self._snapshot_due_at = max(SNAPSHOT_LOG_BYTES_MIN, SNAPSHOT_GROWTH * size)
-        return self.bytes_since_snapshot > self._snapshot_due_at and self.may_snapshot
+        return self.bytes_since_snapshot > self._snapshot_due_at
 
     def put_off_snapshot(self) -> None:
         self._snapshot_due_at = self.bytes_since_snapshot + SNAPSHOT_LOG_BYTES_MIN
@@ -114,17 +112,26 @@ class MachineShard(Generic[M]):
         are not replayed, they say what is known. At whatever point this is cut off, the log before it is still there.
         """
         assert self.machine is not None
-        start = self._log.end_offset(self.partition)
+        start = self._snapshot_start()
         before = self.bytes_since_snapshot
         own = 0
-        foreign = [NewRecord(key, value, timestamp) for key, value in self._foreign.items()]
-        ours = (self.encode(key, value, timestamp) for key, value in self.machine.snapshot())
-        for records in in_batches(itertools.chain(foreign, ours)):
+        for records in in_batches(NewRecord(key, value, timestamp) for key, value in self._foreign.items()):
             size = self.bytes_since_snapshot
-            committed = self._append(records, codec)
+            yield self._append(records, codec)
+            own += self.bytes_since_snapshot - size
+        for entries in in_batches(self.machine.snapshot()):
+            size = self.bytes_since_snapshot
+            committed = self._append_again(entries, timestamp, codec)
             own += self.bytes_since_snapshot - size
             yield committed
         yield self._log.truncate_before(self.partition, start)
         self.bytes_since_snapshot -= before + own
         self._snapshot_due_at = max(SNAPSHOT_LOG_BYTES_MIN, SNAPSHOT_GROWTH * own)
-        logger.info("coordinator partition %d: snapshot of %d bytes, log starts at %d", self.partition, own, start)
+        logger.info("%s %d: snapshot of %d bytes, log starts at %d", self.WHAT, self.partition, own, start)
+
+    def _snapshot_start(self) -> int:
+        """Where the log is to begin once the snapshot is written."""
+        return self._log.end_offset(self.partition)
+
+    def _append_again(self, entries: list[tuple[Any, Any]], timestamp: int, codec: Codec) -> Awaitable[None] | None:
+        return self._append([self.encode(key, value, timestamp) for key, value in entries], codec)

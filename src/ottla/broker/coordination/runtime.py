@@ -8,12 +8,11 @@ and offset fetches are plain function calls.
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from functools import lru_cache
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
+from ottla.broker.coordination.coordinator import Coordinator
 from ottla.broker.coordination.effects import Decision, Now, SetTimer, TimerKey
 from ottla.broker.coordination.groups import describing, offsets
 from ottla.broker.coordination.groups.consumer.events import ConsumerAnswer, ConsumerHeartbeat
@@ -24,43 +23,18 @@ from ottla.broker.coordination.groups.machine import GroupMachine
 from ottla.broker.coordination.groups.offsets import Entry
 from ottla.broker.coordination.loading import LoadedLog
 from ottla.broker.coordination.log import CoordinatorLog
-from ottla.broker.coordination.scheduler import LoopScheduler, Scheduler
-from ottla.broker.coordination.shard import Producer, Shard, in_batches
+from ottla.broker.coordination.machine_shard import in_batches
+from ottla.broker.coordination.scheduler import Scheduler
+from ottla.broker.coordination.shard import Producer, Shard
 from ottla.cluster.image import TopicImage
 from ottla.config.broker import BrokerSettings
 from ottla.model.clock import Clock
-from ottla.model.errors import ApiError, ErrorCode, OttlaError
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import CONSUMER_OFFSETS, format_topic_id
 from ottla.protocol.coordinator_records import STRING_BYTES_MAX, OffsetCommitKey, OffsetCommitValue
 from ottla.protocol.records import Codec
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
-
-_APPEND_ERRORS = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-"""What a client of the coordinator is told when the coordinator's own log refuses."""
-
-
-@lru_cache(maxsize=65_536)
-def partition_for(group_id: str, partition_count: int) -> int:
-    """Java's hash of the group id, made positive the way Kafka does: its smallest integer becomes zero."""
-    value = 0
-    encoded = group_id.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(encoded[::2], encoded[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
-    signed = value - 0x1_0000_0000 if value >= 0x8000_0000 else value
-    return 0 if signed == -0x8000_0000 else abs(signed) % partition_count
 
 
 def consumer_rules(settings: BrokerSettings) -> ConsumerRules:
@@ -75,7 +49,7 @@ def consumer_rules(settings: BrokerSettings) -> ConsumerRules:
     )
 
 
-class GroupCoordinator:
+class GroupCoordinator(Coordinator[Shard, LoadedLog]):
     def __init__(
         self,
         log: CoordinatorLog,
@@ -83,52 +57,10 @@ class GroupCoordinator:
         clock: Clock,
         scheduler: Scheduler | None = None,
     ) -> None:
-        self._log = log
-        self._clock = clock
-        self._settings = settings
-        self._scheduler = scheduler or LoopScheduler(clock)
-        self._shards: dict[int, Shard] = {}
-        self._is_active = False
-        self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self._last_ticket = 0
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._loader: asyncio.Task[None] | None = None
+        super().__init__(log, settings, clock, scheduler)
         self._topics = KnownTopics()
         self._rules = GroupRules()
         self._rules_source: BrokerSettings | None = None
-
-    # Life
-
-    def start(self) -> None:
-        """Begin to read the partitions that this broker leads."""
-        self._is_active = True
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Take up partitions that this broker leads now, and drop those it does not. Call it when that changes."""
-        if not self._is_active:
-            return
-        led = set(self._log.led_partitions())
-        for partition in [partition for partition in self._shards if partition not in led]:
-            self._unload(self._shards.pop(partition))
-        for partition in sorted(led - self._shards.keys()):
-            shard = self._shards[partition] = Shard(partition, self._log)
-            if self._log.start_offset(partition) == self._log.end_offset(partition):
-                self._install(shard, LoadedLog())
-        if self._loader is None and any(self._is_to_load(shard) for shard in self._shards.values()):
-            self._loader = self._spawn(self._load_all())
-
-    async def wait_loaded(self) -> None:
-        while self._loader is not None:
-            await asyncio.shield(self._loader)
-
-    def shutdown(self) -> None:
-        """Answer whoever waits, and stop. What was acknowledged is in the log."""
-        self._is_active = False
-        for task in list(self._tasks):
-            task.cancel()
-        self._unload_all()
-        self._fail(list(self._waiting), ErrorCode.NOT_COORDINATOR)
 
     # Requests of members
 
@@ -260,7 +192,7 @@ class GroupCoordinator:
         wanted_types = {kind.strip().lower() for kind in types}
         found = []
         for shard in self._shards.values():
-            if self._is_to_load(shard):
+            if shard.is_to_load:
                 raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             for group in () if shard.machine is None else shard.machine.all_groups():
                 listed = describing.listed(group)
@@ -344,27 +276,7 @@ class GroupCoordinator:
             step = step.then() if step.then is not None else None
 
     def _write(self, shard: Shard, entries: list[Entry], now: Now, producer: Producer | None = None) -> None:
-        codec = Codec(self._settings().offsets_topic_compression_codec)
-        try:
-            committed = shard.write(entries, now.wall, codec, producer)
-        except ApiError as error:
-            raise ApiError(_APPEND_ERRORS.get(error.code, error.code), error.message) from error
-        if committed is not None:
-            shard.last_commit = self._follow(shard, committed)
-        self._start_snapshot_if_due(shard)
-
-    def _follow(self, shard: Shard, committed: Awaitable[None]) -> asyncio.Future[None]:
-        """A future for a commit that is under way. If the log loses what we replayed, its groups are read again."""
-        future = asyncio.ensure_future(committed)
-
-        def check(done: asyncio.Future[None]) -> None:
-            if shard.last_commit is done:
-                shard.last_commit = None
-            if done.cancelled() or done.exception() is not None:
-                self._reload(shard)
-
-        future.add_done_callback(check)
-        return future
+        self._written(shard, lambda: shard.write(entries, now.wall, self._codec(), producer))
 
     def _release(self, shard: Shard, step: Decision) -> None:
         if shard.last_commit is None:
@@ -376,54 +288,7 @@ class GroupCoordinator:
         for ticket, result in step.replies:
             self._answer(ticket, result)
 
-    def _when_committed(self, shard: Shard, result: T) -> T | asyncio.Future[T]:
-        if shard.last_commit is None:
-            return result
-        ticket, answer = self._ticket()
-        self._after_commit(shard, [ticket], lambda: self._answer(ticket, result))
-        return answer
-
-    def _after_commit(self, shard: Shard, tickets: list[int], action: Callable[[], object]) -> None:
-        future = shard.last_commit
-        assert isinstance(future, asyncio.Future)
-        deadline = self._now().steady + self._settings().offsets_commit_timeout_ms
-        timeout = self._scheduler.call_at(
-            deadline, lambda: self._fail(tickets, _APPEND_ERRORS[ErrorCode.REQUEST_TIMED_OUT])
-        )
-
-        def finish(done: asyncio.Future[None]) -> None:
-            timeout.cancel()
-            if done.cancelled():
-                self._fail(tickets, ErrorCode.NOT_COORDINATOR)
-            elif (error := done.exception()) is not None:
-                code = error.code if isinstance(error, ApiError) else ErrorCode.UNKNOWN_SERVER_ERROR
-                self._fail(tickets, _APPEND_ERRORS.get(code, code))
-            else:
-                action()
-
-        future.add_done_callback(finish)
-
-    def _ticket(self) -> tuple[int, asyncio.Future[Any]]:
-        self._last_ticket += 1
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting[self._last_ticket] = answer
-        return self._last_ticket, answer
-
-    def _answer(self, ticket: int, result: object) -> None:
-        answer = self._waiting.pop(ticket, None)
-        if answer is not None and not answer.done():
-            answer.set_result(result)
-
-    def _fail(self, tickets: Iterable[int], code: ErrorCode) -> None:
-        for ticket in tickets:
-            answer = self._waiting.pop(ticket, None)
-            if answer is not None and not answer.done():
-                answer.set_exception(ApiError(code))
-
     # Time
-
-    def _now(self) -> Now:
-        return Now(self._clock.monotonic() * 1000.0, self._clock.now_ms())
 
     def _set_timer(self, shard: Shard, timer: SetTimer) -> None:
         earlier = shard.timers.get(timer.key)
@@ -456,20 +321,19 @@ class GroupCoordinator:
 
     def _find(self, group_id: str, *, may_be_empty: bool = False) -> tuple[Shard, GroupMachine]:
         """The shard that answers for a group. Offsets may be kept under the empty name, as old clients do."""
-        if not self._is_active:
-            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if not (group_id or may_be_empty) or len(group_id) > STRING_BYTES_MAX:
+        if self._is_active and (not (group_id or may_be_empty) or len(group_id) > STRING_BYTES_MAX):
             raise ApiError(ErrorCode.INVALID_GROUP_ID)
-        count = self._log.partition_count()
-        shard = self._shards.get(partition_for(group_id, count)) if count else None
-        if shard is None and count:
-            self.refresh()  # the topic may be new
-            shard = self._shards.get(partition_for(group_id, count))
-        if shard is None or shard.failed:
-            raise ApiError(ErrorCode.NOT_COORDINATOR)
-        if shard.machine is None:
-            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        shard = self._shard_of(group_id)
+        assert shard.machine is not None
         return shard, shard.machine
+
+    def _new_shard(self, partition: int) -> Shard:
+        return Shard(partition, self._log)
+
+    def _read(self, chunks: Iterator[bytes | memoryview]) -> LoadedLog:
+        loaded = LoadedLog()
+        loaded.replay(chunks)
+        return loaded
 
     def _install(self, shard: Shard, loaded: LoadedLog) -> None:
         shard.install(loaded)
@@ -477,67 +341,11 @@ class GroupCoordinator:
         self._perform(shard, shard.machine.on_loaded(self._now(), self._live_rules()))
         self._start_snapshot_if_due(shard)
 
-    @staticmethod
-    def _is_to_load(shard: Shard) -> bool:
-        return shard.machine is None and not shard.failed
+    def _removed(self, machine: GroupMachine) -> None:
+        self._answer_all(machine.on_unloaded(ErrorCode.NOT_COORDINATOR, self._now()))
 
-    async def _load_all(self) -> None:
-        """One partition after the other, each in a thread, so that the loop keeps serving what is there."""
-        try:
-            while shard := next((shard for shard in self._shards.values() if self._is_to_load(shard)), None):
-                loaded = LoadedLog()
-                try:
-                    await asyncio.to_thread(lambda: loaded.replay(self._log.read(shard.partition)))  # noqa: B023
-                except OttlaError as error:
-                    logger.warning("offsets partition %d cannot be read: %s", shard.partition, error)
-                    shard.failed = True
-                    continue
-                if self._shards.get(shard.partition) is shard:
-                    self._install(shard, loaded)
-        finally:
-            self._loader = None
+    def _codec(self) -> Codec:
+        return Codec(self._settings().offsets_topic_compression_codec)
 
-    def _unload(self, shard: Shard) -> None:
-        for handle in shard.timers.values():
-            handle.cancel()
-        shard.timers.clear()
-        machine, shard.machine = shard.machine, None
-        if machine is not None:
-            self._answer_all(machine.on_unloaded(ErrorCode.NOT_COORDINATOR, self._now()))
-
-    def _unload_all(self) -> None:
-        for shard in self._shards.values():
-            self._unload(shard)
-        self._shards.clear()
-
-    def _reload(self, shard: Shard) -> None:
-        if self._shards.get(shard.partition) is shard:
-            del self._shards[shard.partition]
-            self._unload(shard)
-            self.refresh()
-
-    def _start_snapshot_if_due(self, shard: Shard) -> None:
-        if shard.is_snapshot_due():
-            shard.snapshot_running = True
-            self._spawn(self._snapshot(shard))
-
-    async def _snapshot(self, shard: Shard) -> None:
-        codec = Codec(self._settings().offsets_topic_compression_codec)
-        try:
-            for committed in shard.snapshot(self._clock.now_ms(), codec):
-                if committed is not None:
-                    await committed
-                await asyncio.sleep(0)
-                if self._shards.get(shard.partition) is not shard:
-                    return
-        except ApiError as error:
-            logger.warning("no snapshot of offsets partition %d: %s", shard.partition, error)
-            shard.put_off_snapshot()
-        finally:
-            shard.snapshot_running = False
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+    def _commit_timeout_ms(self) -> int:
+        return self._settings().offsets_commit_timeout_ms

@@ -21,7 +21,7 @@ from ottla.config.broker import BrokerSettings
 from ottla.model.clock import Clock
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
-from ottla.protocol.records import NewRecord
+from ottla.protocol.records import Codec, NewRecord
 from ottla.protocol.transaction_records import (
     NO_PRODUCER_ID,
     STRING_BYTES_MAX,
@@ -42,10 +42,7 @@ Errors = dict[TopicPartition, ErrorCode]
 
 
 class TransactionShard(MachineShard[TransactionMachine]):
-    def __init__(self, partition: int, log: CoordinatorLog) -> None:
-        super().__init__(partition, log)
-        self.finishing: set[str] = set()
-        """Ids whose markers are being written by a task."""
+    WHAT = "transactions partition"
 
     def install(self, loaded: LoadedTransactions) -> None:
         self.machine = loaded.machine
@@ -171,7 +168,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
         _, machine = self._find(transactional_id)
         return machine.transactions.get(transactional_id)
 
-    def list(self) -> list[tuple[str, TransactionValue]]:
+    def list_transactions(self) -> list[tuple[str, TransactionValue]]:
         if not self._is_active:
             raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if any(shard.is_to_load for shard in self._shards.values()):
@@ -216,7 +213,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
             expiration_ms = self._settings().transactional_id_expiration_ms
             try:
                 for name in shard.machine.expired(self._clock.now_ms(), expiration_ms):
-                    self._write(shard, [(name, None)])
+                    self._write(shard, name, None)
             except ApiError as error:
                 logger.warning("unused transactional ids stay in partition %d: %s", shard.partition, error)
             await asyncio.sleep(0)
@@ -230,10 +227,14 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
         if committed is not None:
             await committed
 
+    def _write(self, shard: TransactionShard, transactional_id: str, value: TransactionValue | None) -> None:
+        now_ms = self._clock.now_ms()
+        self._written(shard, lambda: shard.write([(transactional_id, value)], now_ms, Codec.NONE))
+
     def _append(self, shard: TransactionShard, transactional_id: str, step: Step) -> None:
         assert step.value is not None
         assert shard.machine is not None
-        self._write(shard, [(transactional_id, step.value)])
+        self._write(shard, transactional_id, step.value)
         shard.machine.remember_last_epoch(transactional_id, step.last_epoch)
         if step.value.state in PREPARED:
             self._finish(shard, transactional_id, step.value)
@@ -245,10 +246,8 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
             left, waiting = self._write_markers(shard, value, partitions)
             if not left and not waiting and self._complete(shard, transactional_id):
                 return
-            shard.finishing.add(transactional_id)
             self._spawn(self._finish_later(shard, transactional_id, value, left, waiting))
             return
-        shard.finishing.add(transactional_id)
         self._spawn(self._finish_later(shard, transactional_id, value, set(partitions), {}))
 
     async def _finish_later(
@@ -278,7 +277,6 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
                 break
             else:
                 await asyncio.sleep(MARKER_RETRY_SECONDS)
-        shard.finishing.discard(transactional_id)
 
     async def _write_in_pieces(
         self, shard: TransactionShard, value: TransactionValue, partitions: Collection[TopicPartition]

@@ -24,7 +24,7 @@ STATES = {state.word: state for state in State}
 def handle(broker: Broker, call: Call, request: ListTransactionsRequest) -> ListTransactionsResponse:
     try:
         filters = _filters(request, broker.clock.now_ms())
-        transactions = broker.transactions.list()
+        transactions = broker.transactions.list_transactions()
     except ApiError as error:
         return ListTransactionsResponse(error_code=error.code)
     return ListTransactionsResponse(

@@ -6,8 +6,8 @@ version 5 the group's partition becomes part of the transaction by itself; befor
 
 import inspect
 
+from ottla.broker.coordination.coordinator import partition_for
 from ottla.broker.coordination.groups.events import Commit, OffsetToCommit
-from ottla.broker.coordination.runtime import partition_for
 from ottla.broker.handlers.context import Broker, Call
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import CONSUMER_OFFSETS, TopicPartition

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.coordination.coordinator import partition_for
 from ottla.broker.coordination.groups.events import Leave, Leaver
 from ottla.broker.coordination.log import MemoryCoordinatorLog
-from ottla.broker.coordination.runtime import partition_for
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import CONSUMER_OFFSETS, NO_TOPIC_ID
 

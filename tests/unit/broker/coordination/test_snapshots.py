@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 
 import pytest
 
-from ottla.broker.coordination import shard as shard_module
+from ottla.broker.coordination import machine_shard as shard_module
 from ottla.broker.coordination.loading import LoadedLog
 from ottla.broker.coordination.log import MemoryCoordinatorLog
 from ottla.model.errors import ApiError, ErrorCode

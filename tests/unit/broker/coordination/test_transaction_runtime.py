@@ -316,9 +316,9 @@ def test_unused_ids_are_forgotten_for_good() -> None:
         assert await world.add(busy, name="busy") == {NONE}
         world.clock.advance(1000)
         await world.coordinator.expire()
-        assert [name for name, _ in world.coordinator.list()] == ["busy"]
+        assert [name for name, _ in world.coordinator.list_transactions()] == ["busy"]
         assert await world.add(idle, name="idle") == {ErrorCode.INVALID_PRODUCER_ID_MAPPING}
-        assert [name for name, _ in (await world.restarted()).coordinator.list()] == ["busy"]
+        assert [name for name, _ in (await world.restarted()).coordinator.list_transactions()] == ["busy"]
 
     run(scenario())
 
@@ -329,7 +329,7 @@ def test_used_up_epochs_change_the_id() -> None:
         step = await world.init()
         machine = world.coordinator._shards[0].machine
         assert machine is not None
-        world.coordinator._write(world.coordinator._shards[0], [("x", _with_epoch(machine.transactions["x"], 32_766))])
+        world.coordinator._write(world.coordinator._shards[0], "x", _with_epoch(machine.transactions["x"], 32_766))
         last = Step(producer_id=step.producer_id, producer_epoch=32_766)
         assert await world.add(last) == {NONE}
         ended = await world.end(last)
@@ -356,7 +356,7 @@ def test_before_it_is_read_and_after_it_is_gone() -> None:
             await slow.init()
         assert refusal.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         with pytest.raises(ApiError):
-            slow.coordinator.list()
+            slow.coordinator.list_transactions()
         await slow.coordinator.wait_loaded()
         assert (await slow.init()).error is NONE
         slow.log.led.clear()
@@ -384,7 +384,7 @@ def test_the_log_is_kept_short_and_says_the_same(monkeypatch: pytest.MonkeyPatch
                 assert await world.add(step, name=name) == {NONE}
                 await turns(1)
                 found = (await world.restarted()).coordinator
-                assert dict(found.list()) == dict(world.coordinator.list())
+                assert dict(found.list_transactions()) == dict(world.coordinator.list_transactions())
                 found.shutdown()
         assert world.log.start_offset(0) > 0
         assert sum(map(len, world.log.batches[0])) < 5 * LIMIT

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ottla.broker.coordination import shard as shard_module
+from ottla.broker.coordination import machine_shard as shard_module
 from ottla.broker.coordination.groups.events import GroupRules, OffsetToCommit
 from ottla.broker.coordination.groups.states import State
 from ottla.broker.coordination.loading import LoadedLog
