@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from benchmarks import generator, limits, report, wire
+from benchmarks import generator, limits, page, report, wire
 from benchmarks.brokers import KINDS, Broker, new_broker
 from benchmarks.lifecycle import LIVES, Life, run_life
 from benchmarks.workloads import WORKLOADS, Workload
@@ -110,6 +110,8 @@ def main() -> None:
     report.show(results, console)
     for path in report.write(results, arguments.output):
         console.print(f"written: {path}")
+    if page.update(results, arguments.output / "benchmarks.md"):
+        console.print(f"written: {arguments.output / 'benchmarks.md'}")
 
 
 if __name__ == "__main__":
