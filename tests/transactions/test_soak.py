@@ -12,7 +12,7 @@ from ottla.testing import RunningBroker, broker
 
 SOAK = os.environ.get("OTTLA_SOAK") == "1"
 SEED = int(os.environ.get("OTTLA_SEED", time.time_ns() % 1_000_000_007))
-OPERATIONS, KILLS = (500_000, 50) if SOAK else (10_000, 3)
+OPERATIONS, KILLS = (500_000, 50) if SOAK else (6_000, 2)
 
 
 @pytest.fixture
@@ -22,8 +22,9 @@ def tormented() -> Iterator[RunningBroker]:
 
 
 @pytest.mark.timeout(3600 if SOAK else 240)
-def test_no_anomaly_under_kills(tormented: RunningBroker) -> None:
-    done = run(tormented, Plan(OPERATIONS, KILLS, SEED))
+@pytest.mark.parametrize("group_protocol", ["classic", "consumer"])
+def test_no_anomaly_under_kills(tormented: RunningBroker, group_protocol: str) -> None:
+    done = run(tormented, Plan(OPERATIONS, KILLS, SEED, group_protocol=group_protocol))
     print(f"\n{done.figures()}")
     anomalies = judge(done)
     assert not anomalies, f"seed {SEED}:\n{summary(anomalies)}\n{tormented.log_text()[-4000:]}"
