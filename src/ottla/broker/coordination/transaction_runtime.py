@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 MARKERS_AT_ONCE_MAX = 100
 """A transaction over more partitions is completed in pieces, with other work in between."""
 MARKER_RETRY_SECONDS = 0.1
+MARKER_RETRY_SECONDS_MAX = 5.0
 INIT_ATTEMPTS_MAX = 5
 
 Errors = dict[TopicPartition, ErrorCode]
@@ -261,6 +262,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
         if shard.last_commit is not None:
             # If it is lost, the shard is read again, and this one is not the shard any more.
             await asyncio.wait([asyncio.ensure_future(shard.last_commit)])
+        pause = MARKER_RETRY_SECONDS
         while self._shards.get(shard.partition) is shard:
             for partition, pending in waiting.items():
                 try:
@@ -271,12 +273,12 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
             waiting = {}
             if left:
                 left, waiting = await self._write_in_pieces(shard, value, left)
-                if left:
-                    await asyncio.sleep(MARKER_RETRY_SECONDS)
+                if not left:
+                    continue
             elif self._complete(shard, transactional_id):
-                break
-            else:
-                await asyncio.sleep(MARKER_RETRY_SECONDS)
+                return
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, MARKER_RETRY_SECONDS_MAX)
 
     async def _write_in_pieces(
         self, shard: TransactionShard, value: TransactionValue, partitions: Collection[TopicPartition]

@@ -212,6 +212,10 @@ class TransactionSimulation(RuleBasedStateMachine):
         value = self.world.machine.transactions[name]
         if value.state in AT_REST and value.producer_epoch < EPOCH_MAX - 1:
             self.world.use_up_epochs(name)
+            for producer in self.at_work():
+                if (producer.producer_id, producer.producer_epoch) == (value.producer_id, EPOCH_MAX - 1):
+                    self.write(producer, PARTITIONS[0])
+                    self.end(producer, data.draw(st.booleans()), data.draw(LOST))
 
     # What must always hold
 
