@@ -271,9 +271,31 @@ def test_where_a_group_without_offsets_begins(
     with _consumer(ottla_broker, unique("earliest"), auto_offset_reset="earliest") as consumer:
         consumer.subscribe([topic])
         assert _read(consumer, 1)[0].offset == 0  # type: ignore[attr-defined]
-    with _member(ottla_broker, unique("latest"), topic, auto_offset_reset="latest") as consumer:
-        wait_until(lambda: _partitions(consumer) == {0}, "an assignment")
-        assert consumer.position(TopicPartition(topic, 0)) == 5
+    with (
+        _consumer(ottla_broker, unique("latest"), auto_offset_reset="latest") as consumer,
+        _producing(ottla_broker, topic, b"new"),
+    ):
+        consumer.subscribe([topic])
+        assert _read(consumer, 1)[0].value == b"new"  # type: ignore[attr-defined]
+
+
+@contextmanager
+def _producing(broker: RunningBroker, topic: str, value: bytes) -> Iterator[None]:
+    """One record after another meanwhile, so that a reader that begins at the end has something to read."""
+    ending = threading.Event()
+
+    def produce() -> None:
+        with _producer(broker) as producer:
+            while not ending.wait(0.05):
+                producer.send(topic, value, partition=0)
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        thread.join()
 
 
 def test_records_below_an_offset_are_deleted(admin: KafkaAdminClient, ottla_broker: RunningBroker, topic: str) -> None:
