@@ -107,11 +107,15 @@ def main() -> None:
                 for kind in kinds:
                     step(life, kind)
                     results.add(life, kind, run_life(life, partial(new_broker, kind), share))
+    _tell(results, console, arguments.output)
+
+
+def _tell(results: report.Results, console: Console, folder: Path) -> None:
     report.show(results, console)
-    for path in report.write(results, arguments.output):
+    for path in report.write(results, folder):
         console.print(f"written: {path}")
-    if page.update(results, arguments.output / "benchmarks.md"):
-        console.print(f"written: {arguments.output / 'benchmarks.md'}")
+    if page.update(results, folder / "benchmarks.md"):
+        console.print(f"written: {folder / 'benchmarks.md'}")
 
 
 if __name__ == "__main__":
