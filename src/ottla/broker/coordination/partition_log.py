@@ -54,7 +54,7 @@ class PartitionLog:
         found = self._get(partition)
         offset = found.log.start_offset
         while offset < found.high_watermark:
-            data = found.read(offset, LOAD_CHUNK_BYTES, committed_only=False, min_one_batch=True).read()
+            data = found.read(offset, LOAD_CHUNK_BYTES, min_one_batch=True).read()
             end = 0
             for position, header in iterate_batches(data):
                 end = position + header.size

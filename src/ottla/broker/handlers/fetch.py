@@ -88,11 +88,11 @@ class _Fetch:
             if diverging is None:
                 allowed = min(asked.partition_max_bytes, bytes_left)
                 if allowed > 0 or min_one_batch:
-                    records = partition.read(
-                        asked.fetch_offset, max(0, allowed), committed_only=read_committed, min_one_batch=min_one_batch
-                    )
+                    offset, size = asked.fetch_offset, max(0, allowed)
                     if read_committed:
-                        aborted = partition.aborted_in(asked.fetch_offset, records)
+                        records, aborted = partition.read_committed(offset, size, min_one_batch=min_one_batch)
+                    else:
+                        records = partition.read(offset, size, min_one_batch=min_one_batch)
         except ApiError as error:
             return PartitionAnswer(wanted.topic, asked.partition, error.code, -1, -1, -1, aborted, None)
         return PartitionAnswer(

@@ -99,13 +99,14 @@ class Partition:
                 waiter.arrived(decided if waiter.committed_only else result.byte_count)
         return result
 
-    def read(self, offset: int, max_bytes: int, *, committed_only: bool, min_one_batch: bool) -> LogSlice:
-        end = self.last_stable_offset if committed_only else self.high_watermark
-        return self.log.read(offset, max_bytes, end, min_one_batch=min_one_batch)
+    def read(self, offset: int, max_bytes: int, *, min_one_batch: bool) -> LogSlice:
+        return self.log.read(offset, max_bytes, self.high_watermark, min_one_batch=min_one_batch)
 
-    def aborted_in(self, offset: int, records: LogSlice) -> list[AbortedTransaction]:
-        """The aborted transactions whose records a reader of committed ones must skip in what was read from here."""
-        return self.log.aborted_in(offset, records, self.last_stable_offset)
+    def read_committed(
+        self, offset: int, max_bytes: int, *, min_one_batch: bool
+    ) -> tuple[LogSlice, list[AbortedTransaction]]:
+        """Records of decided transactions, and the aborted ones among these, which the reader must skip."""
+        return self.log.read_committed(offset, max_bytes, self.last_stable_offset, min_one_batch=min_one_batch)
 
     def _bytes_decided_since(self, offset: int) -> int:
         try:

@@ -356,12 +356,21 @@ class Log:
                 raise self._out_of_range(from_offset) from None
             raise self._storage_error(error, "cannot read") from error
 
-    def aborted_in(self, offset: int, records: LogSlice, limit: int) -> list[AbortedTransaction]:
-        """Those that touch a slice read from `offset` on and below `limit`, and perhaps a few soon after it."""
-        if offset > self._last_abort or not records.length:
-            return []
-        bound = self.segments.offset_bound(records.segment_base_offset, records.position + records.length)
-        return self.aborted_transactions(offset, limit if bound is None else min(limit, bound))
+    def read_committed(
+        self, offset: int, max_bytes: int, end_offset_exclusive: int, *, min_one_batch: bool
+    ) -> tuple[LogSlice, list[AbortedTransaction]]:
+        """What `read` gives, and the aborted transactions that have records in it (perhaps a few soon after, too)."""
+        while True:
+            segments = self.segments.all
+            records = self.read(offset, max_bytes, end_offset_exclusive, min_one_batch=min_one_batch)
+            if offset > self._last_abort or not records.length:
+                return records, []
+            bound = self.segments.offset_bound(records.segment_base_offset, records.position + records.length)
+            end = end_offset_exclusive if bound is None else min(end_offset_exclusive, bound)
+            aborted = self.aborted_transactions(offset, end)
+            # A cleaned segment has other records and other aborts than those it replaces: the two must not be mixed.
+            if self.segments.all is segments:
+                return records, aborted
 
     def bytes_between(self, start: int, end: int) -> int:
         """How many bytes the records in [start, end) take, as far as they lie in the segment of `start`."""

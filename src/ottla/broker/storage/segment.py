@@ -504,8 +504,7 @@ class Segment:
         """Let go of the files' names, which another segment is about to take; readers of this one go on without."""
         with self._loading:
             self.load_for_append()
-            self.transactions.load()
-            self._cache.forget(self.transactions)
+            self.transactions.pin()
             assert self.file.fd >= 0
             self._detached = True
 

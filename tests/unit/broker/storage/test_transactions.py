@@ -166,6 +166,25 @@ def test_a_transaction_aborted_in_a_later_segment_is_told(kit: LogKit) -> None:
     assert read_committed(log) == [b"%d" % number for number in range(20)]
 
 
+def test_records_and_aborts_come_from_the_same_segments(kit: LogKit, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = kit.create()
+    send(log, 1, 0)
+    abort(log, 1)
+    asked = []
+
+    def swapped_meanwhile(start: int, end: int) -> list[AbortedTransaction]:
+        asked.append((start, end))
+        if len(asked) == 1:  # as the cleaner does from its thread
+            log.segments.replace(list(log.segments.all))
+            return []
+        return [AbortedTransaction(1, 0, 1, 2)]
+
+    monkeypatch.setattr(log, "aborted_transactions", swapped_meanwhile)
+    _, aborted = log.read_committed(0, 1000, 2, min_one_batch=True)
+    assert aborted == [AbortedTransaction(1, 0, 1, 2)]
+    assert asked == [(0, 2), (0, 2)]
+
+
 @pytest.mark.parametrize("clean", [True, False])
 def test_everything_survives_a_restart(kit: LogKit, clean: bool) -> None:
     log = kit.create(segment_bytes=400)

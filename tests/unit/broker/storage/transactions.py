@@ -51,8 +51,7 @@ def read_committed(log: Log, offset: int | None = None, *, max_bytes: int = 400)
     next_offset = log.start_offset if offset is None else offset
     limit = log.first_unstable_offset
     while next_offset < limit:
-        piece = log.read(next_offset, max_bytes, limit, min_one_batch=True)
-        to_skip = log.aborted_in(next_offset, piece, limit)
+        piece, to_skip = log.read_committed(next_offset, max_bytes, limit, min_one_batch=True)
         assert to_skip == sorted(to_skip, key=lambda transaction: transaction.first_offset)
         skipping: set[int] = set()
         data, before = piece.read(), next_offset
