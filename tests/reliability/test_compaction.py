@@ -203,5 +203,6 @@ def test_tables_survive_kills_during_cleanings(running: RunningBroker) -> None:
     assert records < writer.total, "cleaning keeps the log short"
     print(
         f"\n{ROUNDS} kills, seed {SEED}: {writer.total:,} records acknowledged, {_cleanings(running)} cleanings, "
-        f"{interrupted} kills in the middle of one, {records:,} records left at the last reading, nothing lost, nothing came back"
+        f"{interrupted} kills in the middle of one, {records:,} records left at the last reading, nothing lost, "
+        f"nothing came back"
     )

@@ -33,6 +33,8 @@ class LogCleaner:
         self._processes: list[CleaningProcess] = []
         self._busy: set[Log] = set()
         """Logs that are being cleaned, and those that this round has given up."""
+        self.last_stats: Stats | None = None
+        """Of the last cleaning that was finished."""
         self.uncleanable: dict[TopicPartition, Log] = {}
         """Logs that could not be cleaned because they are damaged; left alone until the next start."""
 
@@ -155,6 +157,7 @@ class LogCleaner:
                 directory = self._logs.directory_of(log.tp)
                 if directory is not None:
                     await _finish(asyncio.to_thread(directory.write_checkpoints, self._logs.high_watermark))
+            self.last_stats = result.stats
             logger.info("%s", describe(log.tp, cleanable.first_dirty_offset, result))
             return True
         await asyncio.to_thread(_remove_cleaned, log.directory)
@@ -197,5 +200,5 @@ def describe(tp: TopicPartition, first_dirty_offset: int, result: Done) -> str:
         f"{stats.records_read} records became {stats.records_written}, "
         f"{stats.bytes_read / _MIB:.1f} MiB became {stats.bytes_written / _MIB:.1f} MiB in {stats.seconds:.2f} s "
         f"({(stats.bytes_read + stats.map_bytes_read) / _MIB / seconds:.1f} MiB/s read, "
-        f"map {stats.map_entries} of {stats.map_slots} slots)"
+        f"{stats.map_entries} keys in {stats.map_slots} slots, {stats.memory_bytes_max / _MIB:.0f} MiB of memory)"
     )

@@ -5,6 +5,7 @@ renames anything.
 """
 
 import os
+import resource
 import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -29,6 +30,7 @@ from ottla.protocol.records import BATCH_OVERHEAD, CODEC_MASK, read_header
 
 # A map for few records need not be as large as it may be; with room to spare it is quick.
 _ROOM_FACTOR = 2
+_KIB = 1024
 
 
 class Covered(NamedTuple):
@@ -57,6 +59,7 @@ class Cleaning:
         finally:
             os.close(directory)
         self.stats.seconds = time.monotonic() - began
+        self.stats.memory_bytes_max = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIB
         self.stats.map_entries, self.stats.map_slots = covered.newest.size, covered.newest.slots
         return Done(covered.to_offset + 1, self.stats)
 

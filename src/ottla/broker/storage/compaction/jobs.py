@@ -64,6 +64,8 @@ class Stats(msgspec.Struct):
     seconds: float = 0.0
     map_entries: int = 0
     map_slots: int = 0
+    memory_bytes_max: int = 0
+    """The most memory that the process has had since it began."""
 
 
 class Swap(msgspec.Struct, frozen=True, tag=True):

@@ -27,7 +27,7 @@ class TransactionWalk:
     def marker_ends_nothing(self, producer_id: int, last_offset: int, kind: int | None) -> bool:
         """Whether no record of the transaction that this marker ends is left, so that the marker may go in time.
 
-        `kind` is None for a control batch whose record has been removed, and another number for control records of other kinds.
+        `kind` is that of the control record; None when it has been removed.
         """
         self._begin_up_to(last_offset)
         if kind is None:
