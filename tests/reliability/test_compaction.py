@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.testing import RunningBroker, broker
@@ -206,3 +206,84 @@ def test_tables_survive_kills_during_cleanings(running: RunningBroker) -> None:
         f"{interrupted} kills in the middle of one, {records:,} records left at the last reading, nothing lost, "
         f"nothing came back"
     )
+
+
+INTERNAL: dict[str, str | int] = {
+    **SETTINGS,
+    "log.roll.ms": 100,
+    "log.cleaner.io.max.bytes.per.second": 1_000_000_000,
+    "transaction.state.log.num.partitions": 1,
+}
+
+
+@pytest.mark.timeout(180)
+def test_coordinators_reload_from_cleaned_logs() -> None:
+    """Offsets, some of them committed in transactions, and producers survive the cleaning of the internal topics."""
+    with broker(INTERNAL) as running:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap}, logger=quiet)
+        admin.create_topics([NewTopic(TOPIC, 3, 1)])[TOPIC].result(30)
+        producers = [_transactional(running.bootstrap, f"writer-{number}") for number in range(3)]
+        committed: dict[str, int] = {}
+        rounds = 0
+
+        def cleaned_twice() -> bool:
+            nonlocal rounds
+            rounds += 1
+            for number, producer in enumerate(producers):
+                committed[f"plain-{number}"] = _commit(running.bootstrap, f"plain-{number}", rounds)
+                _commit_in_transaction(producer, running.bootstrap, f"mixed-{number}", rounds, abort=rounds % 3 == 0)
+                if rounds % 3:
+                    committed[f"mixed-{number}"] = rounds
+            text = running.log_text()
+            return all(text.count(f"cleaned {topic}-0") >= 2 for topic in ("__consumer_offsets", "__transaction_state"))
+
+        wait_until(cleaned_twice, "both internal topics are cleaned twice", seconds=90)
+        running.kill()
+        running.restart(RESTING)
+        for group, offset in committed.items():
+            assert _committed(running.bootstrap, group) == offset, f"{group} after {rounds} rounds"
+        successor = _transactional(running.bootstrap, "writer-0")
+        _commit_in_transaction(successor, running.bootstrap, "mixed-0", 1_000_000, abort=False)
+        assert _committed(running.bootstrap, "mixed-0") == 1_000_000
+        with pytest.raises(KafkaException):  # its epoch was known before the kill, and is fenced by the successor's
+            _commit_in_transaction(producers[0], running.bootstrap, "mixed-0", 5, abort=False)
+
+
+def _transactional(bootstrap: str, name: str) -> Producer:
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name}, logger=quiet)
+    producer.init_transactions(30)
+    return producer
+
+
+def _group(bootstrap: str, group: str) -> Consumer:
+    return Consumer({"bootstrap.servers": bootstrap, "group.id": group}, logger=quiet)
+
+
+def _commit(bootstrap: str, group: str, offset: int) -> int:
+    consumer = _group(bootstrap, group)
+    consumer.commit(offsets=[TopicPartition(TOPIC, 0, offset)], asynchronous=False)
+    consumer.close()
+    return offset
+
+
+def _commit_in_transaction(producer: Producer, bootstrap: str, group: str, offset: int, *, abort: bool) -> None:
+    consumer = _group(bootstrap, group)
+    try:
+        producer.begin_transaction()
+        producer.produce(TOPIC, b"value", b"key")
+        position = [TopicPartition(TOPIC, 0, offset)]
+        producer.send_offsets_to_transaction(position, consumer.consumer_group_metadata(), 30)
+        if abort:
+            producer.abort_transaction(30)
+        else:
+            producer.commit_transaction(30)
+    finally:
+        consumer.close()
+
+
+def _committed(bootstrap: str, group: str) -> int:
+    consumer = _group(bootstrap, group)
+    try:
+        return int(consumer.committed([TopicPartition(TOPIC, 0)], timeout=30)[0].offset)
+    finally:
+        consumer.close()
