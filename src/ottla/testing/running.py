@@ -19,6 +19,8 @@ SettingValue = str | int | bool
 
 # Where a test wants something else than a server: small, and no waiting for members that will not come.
 TEST_SETTINGS: Mapping[str, SettingValue] = {
+    "group.consumer.heartbeat.interval.ms": 200,
+    "group.consumer.min.heartbeat.interval.ms": 100,
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 100,
     "offsets.topic.num.partitions": 1,
