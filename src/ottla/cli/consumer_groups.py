@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from ottla.broker.coordination.patterns import compile_pattern
 from ottla.cli import consumer_group_reset, consumer_group_views
 from ottla.cli.admin_session import run_admin
 from ottla.cli.consumer_group_scope import CONSUMER_PROTOCOL_TYPES, group_ids, partitions_of
@@ -36,7 +37,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla consumer-groups")
     parser = _parser(prog)
     args = parser.parse(argv)
     if args.validate_regex is not None:
-        parser.error("--validate-regex is for patterns that brokers match, and those are not served yet")
+        return _validate_regex(args.validate_regex)
     chosen = [action for action in ACTIONS if getattr(args, action)]
     if len(chosen) != 1:
         parser.error("give exactly one action: --list, --describe, --delete, --reset-offsets or --delete-offsets")
@@ -78,11 +79,21 @@ def _parser(prog: str) -> ToolParser:
     parser.add_argument(
         "--timeout", type=int, default=30_000, metavar="MS", help="how long to go on trying (default: 30000)"
     )
-    parser.add_argument("--validate-regex", metavar="REGEX", help=argparse.SUPPRESS)
+    parser.add_argument("--validate-regex", metavar="REGEX", help="check that brokers understand a pattern for topics")
     # From the time when there were two kinds of consumers; the other kind has gone.
     parser.add_argument("--new-consumer", action="store_true", help=argparse.SUPPRESS)
     add_connection_options(parser)
     return parser
+
+
+def _validate_regex(pattern: str) -> int:
+    try:
+        compile_pattern(pattern)
+    except ApiError as error:
+        complain(str(error.message))
+        return 1
+    print(f"The regular expression `{pattern}` is valid.")
+    return 0
 
 
 def _check(parser: ToolParser, args: argparse.Namespace, action: str) -> None:

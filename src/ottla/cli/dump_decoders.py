@@ -5,9 +5,17 @@ import struct
 from collections.abc import Callable
 
 from ottla.cli import transaction_records_json
-from ottla.cli.group_records_json import key_json, record_type, value_json, with_decoded_members
+from ottla.cli.group_records_json import (
+    camel_case,
+    key_json,
+    message_json,
+    record_type,
+    value_json,
+    with_decoded_members,
+)
 from ottla.cli.output import CommandError
 from ottla.protocol import coordinator_records as stored
+from ottla.protocol.consumer_group_records import ConsumerKey, decode_consumer_key, decode_consumer_value
 from ottla.protocol.errors import MalformedMessage
 from ottla.protocol.records import Record
 from ottla.protocol.transaction_records import TRANSACTION_LOG, decode_transaction_key
@@ -72,6 +80,9 @@ def _decode_group_record(record: Record) -> tuple[str | None, str | None]:
         raise CommandError(f"the record at offset {record.offset} has no key, so it is none of __consumer_offsets")
     try:
         key = stored.decode_key(record.key)
+        consumer_key = decode_consumer_key(record.key) if isinstance(key, stored.OtherKey) else None
+        if consumer_key is not None:
+            return _decode_consumer_record(consumer_key, record)
         if isinstance(key, stored.OtherKey):
             return f"Unknown record type {key.record_type} at offset {record.offset}, skipping.", None
         key_text = _json({"type": str(record_type(record.key)), "data": key_json(key)})
@@ -81,6 +92,23 @@ def _decode_group_record(record: Record) -> tuple[str | None, str | None]:
     except MalformedMessage as error:
         return f"Error at offset {record.offset}, skipping. {error}", None
     return key_text, _json({"version": str(version), "data": with_decoded_members(fields)})
+
+
+_KEY_NAMES = {"group": "groupId", "member": "memberId", "regex": "regularExpression"}
+
+
+def _decode_consumer_record(key: ConsumerKey, record: Record) -> tuple[str, str]:
+    """A record about a group of the consumer protocol."""
+    data = {_KEY_NAMES[name]: text for name, text in key._asdict().items()}
+    key_text = _json({"type": str(record_type(record.key or b"")), "data": data})
+    if record.value is None:
+        return key_text, DELETED
+    value = decode_consumer_value(key, record.value)
+    # Fields that may be left out of a record are left out here too, where they have nothing to say.
+    tagged = [field.name for field in value.FIELDS if field.tag is not None]
+    silent = {camel_case(name) for name in tagged if not getattr(value, name)}
+    fields = {name: content for name, content in message_json(value, 0).items() if name not in silent}
+    return key_text, _json({"version": str(record_type(record.value)), "data": fields})
 
 
 def _decode_transaction_record(record: Record) -> tuple[str | None, str | None]:

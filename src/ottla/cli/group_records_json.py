@@ -102,7 +102,7 @@ def _decoded(encoded: str, message: type[TopLevel]) -> Any:
 def message_json(message: Message, version: int) -> Json:
     """A message with the fields of a version, under the names of Kafka's schemas (camelCase), bytes as base64."""
     return {
-        _camel_case(field.name): _field_json(getattr(message, field.name), version)
+        camel_case(field.name): _field_json(getattr(message, field.name), version)
         for field in message.FIELDS
         if field.in_version(version)
     }
@@ -120,6 +120,6 @@ def _field_json(value: Any, version: int) -> Any:
     return value
 
 
-def _camel_case(name: str) -> str:
+def camel_case(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)

@@ -46,6 +46,13 @@ COMMANDS: tuple[Command, ...] = (
         ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "kafka.admin.ConsumerGroupCommand"),
     ),
     Command(
+        "groups",
+        "groups",
+        "list groups of every type",
+        "kafka-groups",
+        ("org.apache.kafka.tools.GroupsCommand",),
+    ),
+    Command(
         "console-producer",
         "console_producer",
         "send lines from standard input to a topic",

@@ -1,0 +1,100 @@
+"""kafka-groups, and groups of the consumer protocol in the other tools, against a real broker."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from ottla.cli.main import main
+from ottla.testing import RunningBroker, broker
+from ottla.testing.waiting import wait_until
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[RunningBroker]:
+    settings = {
+        "group.consumer.min.heartbeat.interval.ms": 50,
+        "group.consumer.heartbeat.interval.ms": 200,
+        "group.initial.rebalance.delay.ms": 0,
+        "offsets.topic.num.partitions": 1,
+    }
+    with broker(settings) as started:
+        admin = AdminClient({"bootstrap.servers": started.bootstrap})
+        admin.create_topics([NewTopic("news", 2)])["news"].result(30)
+        yield started
+
+
+@contextmanager
+def member(running: RunningBroker, protocol: str) -> Iterator[Consumer]:
+    consumer = Consumer(
+        {"bootstrap.servers": running.bootstrap, "group.id": f"of-{protocol}", "group.protocol": protocol}
+    )
+    consumer.subscribe(["news"])
+
+    def has_partitions() -> bool:
+        consumer.poll(0.1)
+        return bool(consumer.assignment())
+
+    wait_until(has_partitions, "the member has its partitions", seconds=30)
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+@pytest.fixture
+def tool(running: RunningBroker, capsys: Captured) -> Callable[..., str]:
+    def call(name: str, *arguments: str, code: int = 0) -> str:
+        assert main([name, "--bootstrap-server", running.bootstrap, *arguments]) == code
+        return capsys.readouterr().out
+
+    return call
+
+
+def test_groups_of_both_types_are_listed(running: RunningBroker, tool: Callable[..., str]) -> None:
+    with member(running, "classic"), member(running, "consumer"):
+        lines = [line.split() for line in tool("groups", "--list").splitlines()]
+        assert lines[0] == ["GROUP", "TYPE", "PROTOCOL"]
+        assert ["of-classic", "Classic", "consumer"] in lines
+        assert ["of-consumer", "Consumer", "consumer"] in lines
+        only = json.loads(tool("groups", "--list", "--group-type", "consumer", "--json"))
+        assert only == [{"group": "of-consumer", "type": "Consumer", "protocol": "consumer"}]
+        assert len(json.loads(tool("groups", "--list", "--consumer", "--json"))) == 2
+        assert json.loads(tool("groups", "--list", "--protocol", "connect", "--json")) == []
+        assert json.loads(tool("groups", "--list", "--share", "--json")) == []
+    tool("groups", "--list", "--group-type", "square", code=1)
+
+
+def test_a_consumer_group_is_described(running: RunningBroker, tool: Callable[..., str]) -> None:
+    with member(running, "consumer"):
+        state = tool("consumer-groups", "--describe", "--group", "of-consumer", "--state", "--verbose").split()
+        assert state[-6:-4] == ["(1)", "uniform"]
+        members = tool("consumer-groups", "--describe", "--group", "of-consumer", "--members", "--verbose")
+        assert "CURRENT-EPOCH" in members
+        assert members.split().count("news:0,1") == 2  # what it has, and what it shall have
+    described = json.loads(tool("consumer-groups", "--describe", "--group", "of-consumer", "--state", "--json"))
+    assert "Empty" in json.dumps(described)
+
+
+def test_its_records_are_dumped(running: RunningBroker, capsys: Captured) -> None:
+    with member(running, "consumer"):
+        pass
+    (segment,) = Path(running.data_dir).rglob("__consumer_offsets-0/*.log")
+    assert main(["dump-log", "--offsets-decoder", "--files", str(segment)]) == 0
+    shown = capsys.readouterr().out
+    assert '{"type":"3","data":{"groupId":"of-consumer"}} payload: {"version":"0","data":{"epoch":' in shown
+    assert '"subscribedTopicNames":["news"]' in shown
+    assert '"assignedPartitions":[{"topicId":"' in shown
+    assert '{"type":"8"' in shown
+    assert "Unknown record type" not in shown
+
+
+def test_patterns_can_be_tried(tool: Callable[..., str]) -> None:
+    assert "valid" in tool("consumer-groups", "--validate-regex", "news-.*")
+    tool("consumer-groups", "--validate-regex", "(?=look)", code=1)
