@@ -126,26 +126,41 @@ def test_consume_transform_produce(
     unique: Callable[[str], str],
     ottla_broker: RunningBroker,
 ) -> None:
-    """The group's position moves with the records or not at all."""
+    """Copy partition 0 to partition 1. The group's position moves with the copies or not at all."""
     group, bootstrap = unique("group"), ottla_broker.bootstrap
     producer = new_producer(unique("id"))
     producer.begin()
-    producer.send(topic, 1, b"never")
-    producer.add_positions(group, topic, {0: 5})
+    for number in range(6):
+        producer.send(topic, 0, b"%d" % number)
+    producer.commit()
+    wait_until(lambda: len(read(committed_only=True)) == 6, "there is something to copy")
+
+    def copy(at_most: int) -> int:
+        """Take up where the group is; where it will be when this transaction is committed."""
+        position = client.committed(bootstrap, group, topic) or 0
+        values = [value for partition, value in read(committed_only=True) if partition == 0]
+        taken = values[position : position + at_most]
+        producer.begin()
+        for value in taken:
+            producer.send(topic, 1, b"copy of " + value)
+        producer.add_positions(group, topic, {0: position + len(taken)})
+        return position + len(taken)
+
+    assert copy(at_most=4) == 4
     producer.abort()
     assert client.committed(bootstrap, group, topic) is None
-
-    producer.begin()
-    producer.send(topic, 1, b"copy")
-    producer.add_positions(group, topic, {0: 7})
-    producer.commit()
-    wait_until(lambda: client.committed(bootstrap, group, topic) == 7, "the position is committed")
-    wait_until(lambda: read(committed_only=True) == [(1, b"copy")], "the copy is seen")
-
-    producer.begin()
-    producer.add_positions(group, topic, {0: 9})
+    for ends_at in (2, 4):
+        assert copy(at_most=2) == ends_at
+        producer.commit()
+        wait_until(lambda n=ends_at: client.committed(bootstrap, group, topic) == n, "the position is committed")  # type: ignore[misc]
+    assert copy(at_most=2) == 6
     producer.abort()
-    assert client.committed(bootstrap, group, topic) == 7
+    assert client.committed(bootstrap, group, topic) == 4
+    assert copy(at_most=9) == 6
+    producer.commit()
+    copies = [b"copy of %d" % number for number in range(6)]
+    wait_until(lambda: [v for p, v in read(committed_only=True) if p == 1] == copies, "each is copied once, in order")
+    assert len([v for p, v in read(committed_only=False) if p == 1]) == 6 + 4 + 2
 
 
 def test_a_zombie_is_fenced(new_producer: NewProducer, topic: str, read: Read, unique: Callable[[str], str]) -> None:
