@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,9 +12,17 @@ from compat.peer.kafka import java_command, run_tool
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from ottla.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from ottla.protocol.records import NewRecord, encode_batch
 from ottla.testing import RunningBroker, broker
 from ottla.testing.load import RECONNECT, quiet
 from ottla.testing.waiting import wait_until
+from ottla.testing.wire import WireConnection
 
 pytestmark = pytest.mark.usefixtures("kafka_libs")
 
@@ -154,6 +163,40 @@ def _written(reader: Consumer) -> int:
         return -1  # it has not noticed yet that the broker is back
 
 
+def _tool(running: RunningBroker, *arguments: str) -> list[dict[str, str]]:
+    """The rows of the table that kafka-transactions.sh prints, by its headings."""
+    printed = run_tool(f"{TOOLS}.TransactionsCommand", "--bootstrap-server", running.bootstrap, *arguments)
+    rows = [re.split(r"\s*\t\s*", line.strip()) for line in printed.splitlines() if line.strip()]
+    return [dict(zip(rows[0], row, strict=False)) for row in rows[1:]]  # empty columns at the end are left out
+
+
+def test_a_hanging_transaction_is_found_and_ended(unique: Callable[[str], str]) -> None:
+    """An old client's late batch opens a transaction that no coordinator knows, where that is not checked."""
+    topic = unique("hanging")
+    with broker({"transaction.partition.verification.enable": False}) as running:
+        _new_topic(running, topic, 1)
+        an_hour_ago = int(time.time() * 1000) - 3_600_000
+        batch = encode_batch(
+            [NewRecord(None, b"late", an_hour_ago)],
+            producer_id=4242, producer_epoch=7, base_sequence=0, transactional=True,
+        )  # fmt: skip
+        data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)])
+        request = ProduceRequest(transactional_id="gone", acks=-1, timeout_ms=10_000, topic_data=[data])
+        with WireConnection(running.host, running.port) as connection:
+            answer = connection.call(request, 9, ProduceResponse)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+        (found,) = _tool(running, "find-hanging", "--broker-id", "1")
+        assert (found["Topic"], found["ProducerId"], found["ProducerEpoch"]) == (topic, "4242", "7")
+
+        _tool(running, "abort", "--topic", topic, "--partition", "0", "--start-offset", found["StartOffset"])
+
+        assert _tool(running, "find-hanging", "--broker-id", "1") == []
+        reader = _reader(running)
+        low, stable = reader.get_watermark_offsets(confluent_kafka.TopicPartition(topic, 0), timeout=30.0)
+        assert (low, stable) == (0, 2)
+        reader.close()
+
+
 def test_transactions_tool(ottla_broker: RunningBroker, unique: Callable[[str], str]) -> None:
     """An open transaction is listed, described and seen at its partition; its abort lets readers go on."""
     topic, name = unique("transactions"), unique("id")
@@ -165,28 +208,22 @@ def test_transactions_tool(ottla_broker: RunningBroker, unique: Callable[[str], 
     producer.produce(topic, b"open", partition=0)
     assert producer.flush(30) == 0
 
-    def tool(*arguments: str) -> list[list[str]]:
-        printed = run_tool(f"{TOOLS}.TransactionsCommand", "--bootstrap-server", ottla_broker.bootstrap, *arguments)
-        return [re.split(r"\s*\t\s*", line.strip()) for line in printed.splitlines() if line.strip()]
-
-    listed = {row[0]: row for row in tool("list")[1:]}
-    assert listed[name][3] == "Ongoing"
-    (header, described) = tool("describe", "--transactional-id", name)
-    state = dict(zip(header, described, strict=True))
-    assert state["TransactionState"] == "Ongoing"
-    assert state["TopicPartitions"] == f"{topic}-0"
+    (listed,) = [row for row in _tool(ottla_broker, "list") if row["TransactionalId"] == name]
+    assert listed["TransactionState"] == "Ongoing"
+    (described,) = _tool(ottla_broker, "describe", "--transactional-id", name)
+    assert described["TransactionState"] == "Ongoing"
+    assert described["TopicPartitions"] == f"{topic}-0"
     place = ("--topic", topic, "--partition", "0")
-    (header, seen) = tool("describe-producers", *place)
-    at_partition = dict(zip(header, seen, strict=True))
-    assert at_partition["ProducerId"] == state["ProducerId"]
-    assert at_partition["CurrentTransactionStartOffset"] == "0"
+    (seen,) = _tool(ottla_broker, "describe-producers", *place)
+    assert seen["ProducerId"] == described["ProducerId"]
+    assert seen["CurrentTransactionStartOffset"] == "0"
     # The coordinator knows this transaction, so it is not one that hangs.
-    assert tool("find-hanging", "--broker-id", "1")[1:] == []
+    assert _tool(ottla_broker, "find-hanging", "--broker-id", "1") == []
 
-    tool("abort", *place, "--start-offset", "0")
+    _tool(ottla_broker, "abort", *place, "--start-offset", "0")
 
-    (header, seen) = tool("describe-producers", *place)
-    assert dict(zip(header, seen, strict=True))["CurrentTransactionStartOffset"] == "None"
-    tool("forceTerminateTransaction", "--transactionalId", name)
-    (header, described) = tool("describe", "--transactional-id", name)
-    assert dict(zip(header, described, strict=False))["TransactionState"] in {"CompleteAbort", "Empty"}
+    (seen,) = _tool(ottla_broker, "describe-producers", *place)
+    assert seen["CurrentTransactionStartOffset"] == "None"
+    _tool(ottla_broker, "forceTerminateTransaction", "--transactionalId", name)
+    (described,) = _tool(ottla_broker, "describe", "--transactional-id", name)
+    assert described["TransactionState"] in {"CompleteAbort", "Empty"}
