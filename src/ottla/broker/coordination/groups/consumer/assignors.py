@@ -5,6 +5,8 @@ the same range of every topic, so that topics with equal partitions are read sid
 members had before.
 """
 
+import heapq
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
@@ -53,9 +55,10 @@ def _range_order(member: Candidate) -> tuple[bool, str]:
 def assign_uniform(members: Sequence[Candidate], partitions: Mapping[UUID, int]) -> dict[str, Assignment]:
     plan = _Plan(members, partitions)
     if len({member.topics for member in members}) <= 1:
-        plan.trim_to_quotas()
-    plan.hand_out()
-    plan.balance()
+        plan.share_alike()
+    else:
+        plan.hand_out()
+        plan.balance()
     return {member_id: assignment_of(owned) for member_id, owned in plan.owned.items()}
 
 
@@ -68,6 +71,8 @@ class _Plan:
         for member in self.members:
             for topic_id in member.topics:
                 self.subscribers.setdefault(topic_id, []).append(member.member_id)
+        self._ranks: dict[UUID, list[tuple[int, str]]] = {}
+        """By topic: its subscribers as a heap, those with least first."""
         self.owned: dict[str, list[tuple[UUID, int]]] = {member.member_id: [] for member in self.members}
         taken: set[tuple[UUID, int]] = set()
         for member in self.members:
@@ -83,21 +88,25 @@ class _Plan:
             if (topic_id, partition) not in taken
         ]
 
-    def trim_to_quotas(self) -> None:
-        """All members want the same topics: nobody needs more than its share, and who has most keeps the extra ones."""
+    def share_alike(self) -> None:
+        """All members want the same topics: each gets its share, and who has most keeps the extra ones."""
         total = len(self.free) + sum(map(len, self.owned.values()))
         share, extra = divmod(total, len(self.members)) if self.members else (0, 0)
-        for member_id in sorted(self.owned, key=lambda name: (-len(self.owned[name]), name)):
-            quota = share + (extra > 0)
-            extra -= 1
-            self.free += self.owned[member_id][quota:]
-            del self.owned[member_id][quota:]
+        richest_first = sorted(self.owned, key=lambda name: (-len(self.owned[name]), name))
+        quotas = {name: share + (position < extra) for position, name in enumerate(richest_first)}
+        for name, quota in quotas.items():
+            self.free += self.owned[name][quota:]
+            del self.owned[name][quota:]
+        left = iter(self.free)
+        for name, quota in quotas.items():
+            self.owned[name] += itertools.islice(left, quota - len(self.owned[name]))
+        self.free = []
 
     def hand_out(self) -> None:
         """Partitions that few members can take go first; each goes to who has least."""
+        self._rank()
         for topic_id, partition in sorted(self.free, key=lambda pair: (len(self.subscribers[pair[0]]), _order(pair))):
-            poorest = min(self.subscribers[topic_id], key=lambda name: (len(self.owned[name]), name))
-            self.owned[poorest].append((topic_id, partition))
+            self.owned[self._poorest(topic_id)].append((topic_id, partition))
         self.free = []
 
     def balance(self) -> None:
@@ -105,17 +114,33 @@ class _Plan:
         moved = True
         while moved:
             moved = False
+            self._rank()
             for giver in sorted(self.owned, key=lambda name: (-len(self.owned[name]), name)):
                 moved = self._give(giver) or moved
 
     def _give(self, giver: str) -> bool:
-        for pair in self.owned[giver]:
-            taker = min(self.subscribers[pair[0]], key=lambda name: (len(self.owned[name]), name))
+        for topic_id in sorted({topic_id for topic_id, _ in self.owned[giver]}, key=lambda topic_id: topic_id.int):
+            taker = self._poorest(topic_id)
             if len(self.owned[giver]) - len(self.owned[taker]) >= 2:
+                pair = next(pair for pair in reversed(self.owned[giver]) if pair[0] == topic_id)
                 self.owned[giver].remove(pair)
                 self.owned[taker].append(pair)
                 return True
         return False
+
+    def _rank(self) -> None:
+        self._ranks = {
+            topic_id: sorted((len(self.owned[name]), name) for name in names)
+            for topic_id, names in self.subscribers.items()
+        }
+
+    def _poorest(self, topic_id: UUID) -> str:
+        """Who has least of those who want the topic. Members that got something since they were ranked move down."""
+        heap = self._ranks[topic_id]
+        while heap[0][0] < len(self.owned[heap[0][1]]):
+            name = heap[0][1]
+            heapq.heapreplace(heap, (len(self.owned[name]), name))
+        return heap[0][1]
 
 
 def _order(pair: tuple[UUID, int]) -> tuple[int, int]:
