@@ -15,8 +15,6 @@ FENCED_SINCE = 2
 
 
 async def handle(broker: Broker, call: Call, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
-    if not request.group_id:
-        return AddOffsetsToTxnResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     try:
         topic = await broker.controller.ensure_offsets_topic()
         partition = TopicPartition(CONSUMER_OFFSETS, partition_for(request.group_id, len(topic.partitions)))

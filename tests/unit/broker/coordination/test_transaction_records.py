@@ -76,6 +76,31 @@ def test_a_new_id_has_no_partitions_and_no_tagged_fields() -> None:
     assert decode_transaction_value(ended).partitions == frozenset()
 
 
+FROM_KAFKA = {
+    "0001000000000000003200010000ea6002022b746f7069632d34363338303937352d653232312d343062622d383066342d663038376335636163"
+    "37613303000000000000000100000001a1e154056c000001a1e1540564020008000000000000003202020002": TransactionValue(
+        50, 1, 60_000, TransactionState.PREPARE_COMMIT,
+        frozenset({TopicPartition("topic-46380975-e221-40bb-80f4-f087c5cac7a3", number) for number in (0, 1)}),
+        1_794_781_742_444, 1_794_781_742_436, 50, client_version=2,
+    ),
+    "0001000000000000003200010000ea6004"
+    "01000001a1e154056d000001a1e1540564020008000000000000003202020002": TransactionValue(
+        50, 1, 60_000, TransactionState.COMPLETE_COMMIT, frozenset(), 1_794_781_742_445, 1_794_781_742_436, 50,
+        client_version=2,
+    ),
+    "0001000000000000001400000000ea600000000001a1e153fa35ffffffffffffffff0100080000000000000014": TransactionValue(
+        20, 0, 60_000, TransactionState.EMPTY, updated_ms=1_794_781_739_573, previous_producer_id=20
+    ),
+}  # fmt: skip
+"""Read from the transaction log of an Apache Kafka 4.3.1."""
+
+
+@pytest.mark.parametrize("written", FROM_KAFKA)
+def test_what_kafka_wrote_is_what_we_write(written: str) -> None:
+    assert decode_transaction_value(bytes.fromhex(written)) == FROM_KAFKA[written]
+    assert encode_transaction_value(FROM_KAFKA[written]).hex() == written
+
+
 def test_unknown_tags_are_skipped() -> None:
     """Version 1 grows by tagged fields: a broker of a later version may have written more of them."""
     later = bytes.fromhex(VERSION_1.replace("0300 08", "0400 08") + "03 02 0009")
