@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from crc32c import crc32c
 
+from ottla.protocol import varint
 from ottla.protocol.compression import Codec, decompress
-from ottla.protocol.errors import CorruptBatch
+from ottla.protocol.errors import CorruptBatch, MalformedMessage
 from ottla.protocol.records import (
     BATCH_OVERHEAD,
     CODEC_MASK,
@@ -42,7 +43,6 @@ SIDE_BY_SIDE_MIN = 48
 _VARINT_BYTES_MAX = 10
 _LENGTH = struct.Struct(">i")
 _LENGTH_POSITION = 8
-_RECORD_LENGTH_BYTES_MAX = 5
 
 
 class Stretch(NamedTuple):
@@ -146,7 +146,12 @@ def read_records(stretch: Stretch, chosen: Longs) -> Records:
         raise CorruptBatch("a batch claims more records than it has bytes")
     first = np.zeros(len(chosen), np.int64)
     np.cumsum(counts[:-1], out=first[1:])
-    record_starts, bodies, record_ends = _step_through(data, starts, ends, counts, first)
+    record_starts = _step_through(data, starts, ends, counts, first)
+    record_ends = np.empty_like(record_starts)
+    record_ends[:-1] = record_starts[1:]
+    has_records = counts > 0
+    record_ends[(first + counts - 1)[has_records]] = ends[has_records]
+    _, bodies = _varints(data, record_starts)
     timestamp_delta, at = _varints(data, bodies + 1)  # one byte of unused attributes first
     offset_delta, at = _varints(data, at)
     key_length, key_start = _varints(data, at)
@@ -184,81 +189,80 @@ def _payloads(stretch: Stretch, chosen: Longs, headers: "npt.NDArray[np.void]") 
     return np.frombuffer(b"".join(parts), np.uint8), ends - sizes, ends
 
 
-def _step_through(data: Bytes, starts: Longs, ends: Longs, counts: Longs, first: Longs) -> tuple[Longs, Longs, Longs]:
-    """Start, body and end of every record, batch after batch."""
-    total = int(counts.sum())
-    record_starts, bodies, record_ends = (np.empty(total, np.int64) for _ in range(3))
+def _step_through(data: Bytes, starts: Longs, ends: Longs, counts: Longs, first: Longs) -> Longs:
+    """Where every record begins, batch after batch. Raises CorruptBatch unless each batch's records just fill it."""
+    record_starts = np.empty(int(counts.sum()), np.int64)
+    pairs = np.ndarray((len(data) - 1,), "<u2", data.data, strides=(1,))  # every two bytes that lie side by side
     order = np.argsort(-counts, kind="stable")
-    at, slot, limit = starts[order], first[order], ends[order]
-    left = counts[order]
+    at, slot, limit, left = starts[order], first[order], ends[order], counts[order]
     alive = int(np.count_nonzero(left))
     done = 0
     while alive >= SIDE_BY_SIDE_MIN:
-        at, slot, limit = at[:alive], slot[:alive], limit[:alive]
-        length, body = _lengths(data, at)
-        end = body + length
-        if (end > limit).any() or (length <= 0).any():
-            raise CorruptBatch("a record is longer than its batch")
-        record_starts[slot], bodies[slot], record_ends[slot] = at, body, end
-        at, slot = end, slot + 1
+        record_starts[slot] = at
+        step = _STEPS[pairs[at]]
+        if not step.all():
+            step = _long_steps(data, at)
+        at, slot = at + step, slot + 1
         done += 1
-        alive = int(np.searchsorted(-left, -done))  # `left` falls, so the batches with more records come first
+        still_alive = int(np.searchsorted(-left, -done))  # `left` falls, so the batches with more records come first
+        # A batch with records left has at least a byte left, and one without has none.
+        if (at[:still_alive] >= limit[:still_alive]).any() or (at[still_alive:] != limit[still_alive:]).any():
+            raise CorruptBatch("the records of a batch do not fill it")
+        alive = still_alive
+        at, slot, limit = at[:alive], slot[:alive], limit[:alive]
     for number in range(alive):
-        rows = _step_through_one(data, int(at[number]), int(limit[number]), int(left[number]) - done)
-        place = slice(int(slot[number]), int(slot[number]) + len(rows[0]))
-        record_starts[place], bodies[place], record_ends[place] = rows
-    has_records = counts > 0
-    last = (first + counts - 1)[has_records]
-    if (record_ends[last] != ends[has_records]).any():
-        raise CorruptBatch("the records of a batch do not fill it")
-    return record_starts, bodies, record_ends
+        rows = _step_through_one(data.data, int(at[number]), int(limit[number]), int(left[number]) - done)
+        record_starts[int(slot[number]) : int(slot[number]) + len(rows)] = rows
+    if (starts != ends)[counts == 0].any():
+        raise CorruptBatch("a batch without records is not empty")
+    return record_starts
 
 
-def _step_through_one(data: Bytes, at: int, limit: int, count: int) -> tuple[list[int], list[int], list[int]]:
-    starts, bodies, ends = [], [], []
-    view = data.data
+def _step_through_one(view: memoryview, at: int, limit: int, count: int) -> list[int]:
+    starts: list[int] = []
+    append = starts.append
     for _ in range(count):
         if at >= limit:
             raise CorruptBatch("a batch ends before its last record")
-        start = at
-        byte = view[at]
-        at += 1
-        raw = byte & 0x7F
-        shift = 7
-        while byte >= 0x80:
-            byte = view[at]
+        append(at)
+        byte, following = view[at], view[at + 1]
+        if byte < 0x80:
+            length = byte
             at += 1
-            raw |= (byte & 0x7F) << shift
-            shift += 7
-            if shift > 7 * _RECORD_LENGTH_BYTES_MAX:
-                raise CorruptBatch("a record's length is not a number")
-        length = (raw >> 1) ^ -(raw & 1)
-        end = at + length
-        if length <= 0 or end > limit:
-            raise CorruptBatch("a record is longer than its batch")
-        starts.append(start)
-        bodies.append(at)
-        ends.append(end)
-        at = end
-    return starts, bodies, ends
+        elif following < 0x80:
+            length = byte & 0x7F | following << 7
+            at += 2
+        else:
+            try:
+                length, at = varint.read_unsigned(view, at)
+            except MalformedMessage as error:
+                raise CorruptBatch(str(error)) from None
+        if length & 1 or not length:
+            raise CorruptBatch("a record's length is not a positive number")
+        at += length >> 1
+    if at != limit:
+        raise CorruptBatch("the records of a batch do not fill it")
+    return starts
 
 
-def _lengths(data: Bytes, at: Longs) -> tuple[Longs, Longs]:
-    """Like `_varints`, for the short numbers that begin records, a handful at a time."""
-    byte = data[at].astype(np.int64)
-    value = byte & 0x7F
-    after = at + 1
-    more = byte > 0x7F
-    shift = 7
-    while more.any():
-        if shift >= 7 * _RECORD_LENGTH_BYTES_MAX:
-            raise CorruptBatch("a record's length is not a number")
-        byte = np.where(more, data[after], np.int64(0))
-        value |= (byte & 0x7F) << shift
-        after = after + more
-        more = byte > 0x7F
-        shift += 7
-    return (value >> 1) ^ -(value & 1), after
+def _make_steps() -> Longs:
+    """From the first two bytes of a record to its whole size; 0 where they do not tell it."""
+    pair = np.arange(1 << 16)
+    low, high = pair & 0xFF, pair >> 8
+    raw = np.where(low < 0x80, low, (low & 0x7F) | (high << 7))
+    size = np.where(low < 0x80, 1, 2) + (raw >> 1)
+    told = ((low < 0x80) | (high < 0x80)) & (raw & 1 == 0) & (raw > 0)
+    return np.where(told, size, 0)
+
+
+_STEPS = _make_steps()
+
+
+def _long_steps(data: Bytes, at: Longs) -> Longs:
+    length, body = _varints(data, at)
+    if (length <= 0).any() or (length > len(data)).any():
+        raise CorruptBatch("a record's length is not a positive number")
+    return body - at + length
 
 
 def _varints(data: Bytes, at: Longs) -> tuple[Longs, Longs]:
