@@ -6,7 +6,6 @@ truncate; the list of segments has a lock of its own, held for the moment of a c
 """
 
 import os
-import zlib
 from collections.abc import Callable
 from uuid import UUID
 
@@ -15,12 +14,13 @@ import msgspec
 from ottla.broker.storage.checkpoints import LEADER_EPOCHS, format_epochs
 from ottla.broker.storage.disk import PASSING_ERRORS, Disk
 from ottla.broker.storage.flushing import Flusher
-from ottla.broker.storage.index import OFFSET_ENTRY_BYTES, RELATIVE_OFFSET_MAX, TIME_ENTRY_BYTES, IndexCache
+from ottla.broker.storage.index import IndexCache
 from ottla.broker.storage.leader_epochs import LeaderEpochs
 from ottla.broker.storage.markers import Marker, encode_marker, read_marker
 from ottla.broker.storage.producer_state import ProducerState
 from ottla.broker.storage.results import AppendResult, LogSlice
-from ottla.broker.storage.retention import expired_segments, longest_segment_ms
+from ottla.broker.storage.retention import expired_segments
+from ottla.broker.storage.rolling import RollRules
 from ottla.broker.storage.segment import Segment, segment_prefix
 from ottla.broker.storage.segments import SegmentList
 from ottla.broker.storage.snapshots import SnapshotFiles, rebuild_producers
@@ -129,16 +129,8 @@ class Log:
     def reconfigure(self, config: TopicSettings) -> None:
         self.config = config
         self.rules = AppendRules(config)
-        self._segment_bytes = config.segment_bytes
-        self._segment_ms = longest_segment_ms(config) - self._jitter_ms(config)
-        self._offset_entries_max = config.segment_index_bytes // OFFSET_ENTRY_BYTES - 1
-        self._time_entries_max = config.segment_index_bytes // TIME_ENTRY_BYTES - 1
+        self._roll_rules = RollRules(config, self.tp, self.segments.active.base_offset)
         self.segments.active.index_interval_bytes = config.index_interval_bytes
-
-    def _jitter_ms(self, config: TopicSettings) -> int:
-        # Spread by name instead of by chance: the same for every run, different for every segment.
-        bound = min(config.segment_jitter_ms, config.segment_ms)
-        return zlib.crc32(f"{self.tp}-{self.segments.active.base_offset}".encode()) % (bound + 1) if bound > 0 else 0
 
     def needs_recompression(self, records: Buffer) -> bool:
         return needs_recompression(records, self.rules)
@@ -182,7 +174,7 @@ class Log:
         length = len(records)
         try:
             active = self.segments.active
-            if self._must_roll(active, length, last_offset, header.max_timestamp, now_ms):
+            if self._roll_rules.must_roll(active, length, last_offset, header.max_timestamp, now_ms):
                 active = self._roll(now_ms)
             if leader_epoch != self.leader_epochs.latest:
                 self._assign_epoch(leader_epoch, base_offset)
@@ -233,7 +225,7 @@ class Log:
         length = batches[-1][0] + batches[-1][1].size
         newest = max(header.max_timestamp for _, header in batches)
         try:
-            if self._must_roll(self.segments.active, length, expected - 1, newest, now_ms):
+            if self._roll_rules.must_roll(self.segments.active, length, expected - 1, newest, now_ms):
                 self._roll(now_ms, base_offset=first_offset)
             for _, header in batches:
                 if header.leader_epoch > self.leader_epochs.latest:
@@ -254,20 +246,6 @@ class Log:
             first_offset, expected - 1, NO_TIME, self.start_offset, False, count, length, len(batches)
         )  # fmt: skip
 
-    def _must_roll(self, active: Segment, length: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        size = active.size
-        if size > self._segment_bytes - length or last_offset - active.base_offset > RELATIVE_OFFSET_MAX:
-            return True
-        if size == 0:
-            return False
-        first = active.first_timestamp
-        if (max_timestamp - first if first >= 0 else now_ms - active.created_ms) > self._segment_ms:
-            return True
-        indexes = active.indexes_if_loaded
-        return indexes is not None and (
-            len(indexes.offsets) >= self._offset_entries_max or len(indexes.timestamps) >= self._time_entries_max
-        )
-
     def _roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
         """Begin a new segment. The finished one is forced to disk by the next flush, not here."""
         old = self.segments.active
@@ -281,7 +259,7 @@ class Log:
         self.segments.add(new)
         self._set_end(self.end_offset, new)
         self._flusher.names_dirty = True
-        self._segment_ms = longest_segment_ms(self.config) - self._jitter_ms(self.config)
+        self._roll_rules = RollRules(self.config, self.tp, base)
         return new
 
     def _set_end(self, end_offset: int, active: Segment) -> None:
