@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ottla.config.broker import BROKER_SETTINGS
+from ottla.config.group import GROUP_SETTINGS
 from ottla.config.refused import REFUSED
 from ottla.config.setting import LONG_MAX, Setting, Value, format_value
 from ottla.config.topic import TOPIC_SETTINGS
@@ -41,6 +42,16 @@ the broker's setting in the fourth column, at once when that changes.
 |---|---|---|---|---|
 """
 
+GROUPS = """\
+
+## Group settings
+
+A group may have them before it exists.
+
+| name | type | default | broker setting | what it does |
+|---|---|---|---|---|
+"""
+
 BROKERS = """\
 
 ## Broker settings
@@ -60,6 +71,8 @@ Each takes the values given here, which change nothing, and is refused with any 
 def render() -> str:
     lines = [INTRODUCTION, "\n", TOPICS]
     lines += [_topic_row(declared) for declared in _sorted(TOPIC_SETTINGS.values())]
+    lines.append(GROUPS)
+    lines += [_topic_row(declared) for declared in _sorted(GROUP_SETTINGS.values())]
     lines.append(BROKERS)
     lines += [_broker_row(declared) for declared in _sorted(BROKER_SETTINGS.values())]
     lines.append(NOT_SERVED)

@@ -1,5 +1,6 @@
 """kafka-groups, and groups of the consumer protocol in the other tools, against a real broker."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,12 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.cli.main import main
+from ottla.client.connection import Connection
+from ottla.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.testing import RunningBroker, broker
 from ottla.testing.waiting import wait_until
 
@@ -98,3 +105,39 @@ def test_its_records_are_dumped(running: RunningBroker, capsys: Captured) -> Non
 def test_patterns_can_be_tried(tool: Callable[..., str]) -> None:
     assert "valid" in tool("consumer-groups", "--validate-regex", "news-.*")
     tool("consumer-groups", "--validate-regex", "(?=look)", code=1)
+
+
+def test_a_group_has_settings_of_its_own(running: RunningBroker, tool: Callable[..., str]) -> None:
+    of_group = ("--entity-type", "groups", "--entity-name", "a/b c")
+    tool("configs", "--alter", *of_group, "--add-config", "consumer.heartbeat.interval.ms=700")
+    running.stop()
+    running.start()
+    shown = tool("configs", "--describe", *of_group)
+    assert "consumer.heartbeat.interval.ms=700" in shown
+    assert "DYNAMIC_GROUP_CONFIG" in shown
+    assert heartbeat_interval_ms(running, "a/b c") == 700
+    assert heartbeat_interval_ms(running, "other") == 200
+    tool("configs", "--alter", *of_group, "--add-config", "consumer.heartbeat.interval.ms=15001", code=1)
+    tool("configs", "--alter", *of_group, "--delete-config", "consumer.heartbeat.interval.ms")
+    assert heartbeat_interval_ms(running, "a/b c") == 200
+
+
+def heartbeat_interval_ms(running: RunningBroker, group: str) -> int:
+    """What a member is told that joins and leaves again."""
+
+    async def ask() -> int:
+        connection = await Connection.open(running.host, running.port)
+        try:
+            find = FindCoordinatorRequest(coordinator_keys=[group])
+            await connection.call(find, FindCoordinatorResponse)
+            request = ConsumerGroupHeartbeatRequest(
+                group_id=group, member_id="m", rebalance_timeout_ms=1000, subscribed_topic_names=["news"]
+            )
+            joined = await connection.call(request, ConsumerGroupHeartbeatResponse)
+            request.member_epoch = -1
+            await connection.call(request, ConsumerGroupHeartbeatResponse)
+            return joined.heartbeat_interval_ms
+        finally:
+            await connection.close()
+
+    return asyncio.run(ask())

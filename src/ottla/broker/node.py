@@ -112,6 +112,7 @@ class Node:
         self._forget_strays()
         self.store.subscribe(self._on_change)
         self.groups.on_topics_changed(self.store.image.topics)
+        self.groups.on_group_configs_changed(self.store.image.group_configs)
         self.groups.start()
         self.transactions.start()
         loop = asyncio.get_running_loop()
@@ -161,6 +162,8 @@ class Node:
         gone = [name for name in old.topics if name not in new.topics]
         if gone:
             self.groups.on_topics_deleted(gone)
+        if old.group_configs is not new.group_configs:
+            self.groups.on_group_configs_changed(new.group_configs)
         if old.topics is not new.topics:
             self.groups.on_topics_changed(new.topics)
         self.groups.refresh()

@@ -5,12 +5,14 @@
     /brokers/topics/<topic>/partitions/<n>/state    leader, epoch and in-sync replicas of one partition
     /config/topics/<topic>                          the topic's overrides, only while there are any
     /config/brokers/<id> or <default>               dynamic broker settings
+    /config/groups/<group>                          a group's own settings (its name with %-escapes)
     /latest_producer_id_block                       the last block of producer ids that was handed out
 
 Pure: bytes in, images out. What is unknown is passed over, so that other documents can live beside these.
 """
 
 from collections.abc import Iterable, Mapping
+from urllib.parse import quote, unquote
 from uuid import UUID
 
 import msgspec
@@ -25,6 +27,7 @@ PRODUCER_IDS_PATH = "/latest_producer_id_block"
 _TOPICS = "/brokers/topics/"
 _TOPIC_CONFIGS = "/config/topics/"
 _BROKER_CONFIGS = "/config/brokers/"
+_GROUP_CONFIGS = "/config/groups/"
 _DEFAULT_BROKER = "<default>"
 
 
@@ -81,6 +84,10 @@ def topic_config_path(topic: str) -> str:
     return _TOPIC_CONFIGS + topic
 
 
+def group_config_path(group: str) -> str:
+    return _GROUP_CONFIGS + quote(group, safe="")
+
+
 def broker_config_path(broker: str) -> str:
     """`broker` is an id as text, or CLUSTER_WIDE."""
     return _BROKER_CONFIGS + (broker if broker != CLUSTER_WIDE else _DEFAULT_BROKER)
@@ -133,6 +140,7 @@ def apply_documents(image: ClusterImage, written: Iterable[tuple[str, bytes | No
     """The image after these documents were written (None: deleted). Costs what was written, not what exists."""
     edits: dict[str, _TopicEdit] = {}
     broker_configs: dict[str, Mapping[str, str]] | None = None
+    group_configs: dict[str, Mapping[str, str]] | None = None
     for path, data in written:
         if path.startswith(_TOPICS):
             _note_topic(edits, path.removeprefix(_TOPICS), data)
@@ -145,10 +153,17 @@ def apply_documents(image: ClusterImage, written: Iterable[tuple[str, bytes | No
             broker_configs.pop(key := CLUSTER_WIDE if broker == _DEFAULT_BROKER else broker, None)
             if data is not None:
                 broker_configs[key] = msgspec.json.decode(data, type=_Config).config
+        elif path.startswith(_GROUP_CONFIGS):
+            group_configs = dict(image.group_configs) if group_configs is None else group_configs
+            group_configs.pop(key := unquote(path.removeprefix(_GROUP_CONFIGS)), None)
+            if data is not None:
+                group_configs[key] = msgspec.json.decode(data, type=_Config).config
         elif path == CLUSTER_ID_PATH and data is not None:
             image = replace(image, cluster_id=msgspec.json.decode(data, type=_ClusterId).id)
     if broker_configs is not None:
         image = replace(image, broker_configs=broker_configs)
+    if group_configs is not None:
+        image = replace(image, group_configs=group_configs)
     if not edits:
         return image
     changed = {name: _edited(name, edit, image.topics.get(name)) for name, edit in edits.items()}

@@ -62,6 +62,7 @@ class ClusterImage(Struct, frozen=True):
     topics: Mapping[str, TopicImage] = {}
     names_by_id: Mapping[UUID, str] = {}
     broker_configs: Mapping[str, Mapping[str, str]] = {}
+    group_configs: Mapping[str, Mapping[str, str]] = {}
 
     def topic_by_id(self, topic_id: UUID) -> TopicImage | None:
         name = self.names_by_id.get(topic_id)

@@ -6,6 +6,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ottla.config.broker import BROKER_SETTINGS, UNIT_FAMILIES, BrokerSettings
+from ottla.config.group import GROUP_SETTINGS
 from ottla.config.load import check_together, unknown_setting
 from ottla.config.refused import refusal
 from ottla.config.setting import ConfigError, Setting, SettingType, Value, format_value
@@ -22,6 +23,7 @@ class ConfigSource(IntEnum):
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
     DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    DYNAMIC_GROUP_CONFIG = 8
 
 
 class ConfigSynonym(NamedTuple):
@@ -108,6 +110,18 @@ class LiveConfig:
             self._topic_entry(TOPIC_SETTINGS[entry.name], overrides) if entry.name in overrides else entry
             for entry in self._plain_entries
         ]
+
+    def describe_group(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+        """Every setting of a group with these overrides."""
+        entries = []
+        for declared in GROUP_SETTINGS.values():
+            synonyms: tuple[ConfigSynonym, ...] = ()
+            if declared.name in overrides:
+                own = format_value(declared.parse(overrides[declared.name]))
+                synonyms = (ConfigSynonym(declared.name, own, ConfigSource.DYNAMIC_GROUP_CONFIG),)
+            synonyms += self._synonyms(tuple(synonym.name for synonym in declared.synonyms))
+            entries.append(_entry(declared, synonyms, value=synonyms[0].value, read_only=False))
+        return entries
 
     def _broker_entry(self, declared: Setting) -> ConfigEntry:
         family = UNIT_FAMILIES.get(declared.name, (declared.name,))

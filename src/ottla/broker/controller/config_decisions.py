@@ -1,4 +1,4 @@
-"""What becomes of a wish to change settings of topics and brokers.
+"""What becomes of a wish to change settings of topics, brokers and groups.
 
 Pure: image and settings in, the new texts or refusals out.
 """
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ottla.cluster.image import CLUSTER_WIDE, ClusterImage
 from ottla.config.broker import BROKER_SETTINGS, BrokerSettings
+from ottla.config.group import GROUP_SETTINGS, validate_group_overrides
 from ottla.config.live import with_dynamic
 from ottla.config.setting import ConfigError, Setting, SettingType, format_value
 from ottla.config.topic import TOPIC_SETTINGS, validate_topic_overrides
@@ -31,7 +32,6 @@ class ResourceType(IntEnum):
 _UNSERVED: Mapping[int, str] = {
     ResourceType.BROKER_LOGGER: "log levels cannot be changed through the protocol",
     ResourceType.CLIENT_METRICS: "client metrics are not served",
-    ResourceType.GROUP: "groups have no settings of their own here",
 }
 
 
@@ -83,6 +83,8 @@ def plan_config_changes(
                     configs = _topic_configs(change, image)
                 case ResourceType.BROKER:
                     configs = _broker_configs(change, image, node_id, static)
+                case ResourceType.GROUP:
+                    configs = _group_configs(change, image, static)
                 case other:
                     raise unserved_resource(other)
             outcomes.append(ConfigOutcome(change, configs, None))
@@ -147,6 +149,17 @@ def _broker_configs(
         with_dynamic(static, cluster_wide, this_broker)
     except ConfigError as error:
         raise ApiError(ErrorCode.INVALID_REQUEST, "; ".join(error.problems)) from None
+    return configs
+
+
+def _group_configs(change: ConfigChange, image: ClusterImage, static: BrokerSettings) -> Mapping[str, str]:
+    if not change.resource_name:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "settings for all groups at once are the broker's settings")
+    configs = altered(image.group_configs.get(change.resource_name, {}), change, GROUP_SETTINGS)
+    try:
+        validate_group_overrides(configs, static)
+    except ConfigError as error:
+        raise ApiError(ErrorCode.INVALID_CONFIG, "; ".join(error.problems)) from None
     return configs
 
 

@@ -100,7 +100,7 @@ class Controller:
     async def alter_configs(
         self, wanted: Sequence[ConfigChange], *, validate_only: bool = False
     ) -> list[ConfigOutcome]:
-        """Change settings of topics and brokers."""
+        """Change settings of topics, brokers and groups."""
 
         def decide() -> tuple[list[Write], list[ConfigOutcome]]:
             outcomes = plan_config_changes(wanted, self._store.image, self._node_id, self._config.static)
@@ -167,6 +167,8 @@ class Controller:
         name, version = outcome.change.resource_name, self._store.version
         if outcome.change.resource_type == ResourceType.TOPIC:
             return documents.topic_config_writes(name, outcome.configs, version)
+        if outcome.change.resource_type == ResourceType.GROUP:
+            return documents.group_config_writes(name, outcome.configs, version)
         return documents.broker_config_writes(broker_key(name, self._node_id), outcome.configs, version)
 
     async def _change(self, decide: Callable[[], tuple[list[Write], R]], *, validate_only: bool = False) -> R:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from ottla.cluster.documents import (
     broker_config_path,
     config_document,
+    group_config_path,
     partition_document,
     partition_path,
     topic_config_path,
@@ -45,6 +46,10 @@ def topic_config_writes(topic: str, configs: Mapping[str, str], version: Version
 
 def broker_config_writes(broker: str, configs: Mapping[str, str], version: Version) -> list[Write]:
     return _config_writes(broker_config_path(broker), configs, version)
+
+
+def group_config_writes(group: str, configs: Mapping[str, str], version: Version) -> list[Write]:
+    return _config_writes(group_config_path(group), configs, version)
 
 
 def _config_writes(path: str, configs: Mapping[str, str], version: Version) -> list[Write]:

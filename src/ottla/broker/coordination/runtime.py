@@ -28,6 +28,7 @@ from ottla.broker.coordination.scheduler import Scheduler
 from ottla.broker.coordination.shard import Producer, Shard
 from ottla.cluster.image import TopicImage
 from ottla.config.broker import BrokerSettings
+from ottla.config.group import resolve_group
 from ottla.model.clock import Clock
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import CONSUMER_OFFSETS, format_topic_id
@@ -37,11 +38,16 @@ from ottla.protocol.records import Codec
 logger = logging.getLogger(__name__)
 
 
-def consumer_rules(settings: BrokerSettings) -> ConsumerRules:
+def consumer_rules(settings: BrokerSettings, group_configs: Mapping[str, Mapping[str, str]]) -> ConsumerRules:
     policy = settings.group_consumer_migration_policy
+    own = {name: resolve_group(configs, settings) for name, configs in group_configs.items()}
     return ConsumerRules(
         is_enabled="consumer" in settings.group_coordinator_rebalance_protocols,
         times=GroupTimes(settings.group_consumer_session_timeout_ms, settings.group_consumer_heartbeat_interval_ms),
+        times_of_groups={
+            name: GroupTimes(group.consumer_session_timeout_ms, group.consumer_heartbeat_interval_ms)
+            for name, group in own.items()
+        },
         max_size=settings.group_consumer_max_size,
         assignors=tuple(settings.group_consumer_assignors),
         can_upgrade=policy in ("bidirectional", "upgrade"),
@@ -59,6 +65,7 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
     ) -> None:
         super().__init__(log, settings, clock, scheduler)
         self._topics = KnownTopics()
+        self._group_configs: Mapping[str, Mapping[str, str]] = {}
         self._rules = GroupRules()
         self._rules_source: BrokerSettings | None = None
 
@@ -214,6 +221,11 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
         group = machine.consumer.groups.get(group_id)
         return None if group is None else describing.described_consumer(group, self._live_rules())
 
+    def on_group_configs_changed(self, configs: Mapping[str, Mapping[str, str]]) -> None:
+        """Groups with settings of their own; they hold from the next heartbeat on."""
+        self._group_configs = configs
+        self._rules_source = None
+
     def on_topics_changed(self, topics: Mapping[str, TopicImage]) -> None:
         """Consumer groups are assigned anew when their next member speaks."""
         known = {name: KnownTopic(topic.topic_id, len(topic.partitions)) for name, topic in topics.items()}
@@ -312,7 +324,7 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
                 max_session_timeout_ms=settings.group_max_session_timeout_ms,
                 offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
                 offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
-                consumer=consumer_rules(settings),
+                consumer=consumer_rules(settings, self._group_configs),
                 topics=self._topics,
             )
         return self._rules

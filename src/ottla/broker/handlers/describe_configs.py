@@ -1,7 +1,7 @@
 """DescribeConfigs, key 32, versions 1 to 4.
 
 Settings of topics and of this broker with where each value comes from. A broker without a name stands for what was
-changed for all brokers at once. Log levels, client metrics and groups have no settings here and are refused.
+changed for all brokers at once. Groups may have settings before they exist. Log levels and client metrics are refused.
 """
 
 from collections.abc import Sequence
@@ -59,6 +59,10 @@ def _entries(broker: Broker, resource: DescribeConfigsResource) -> Sequence[Conf
             if broker_key(resource.resource_name, broker.node_id) == CLUSTER_WIDE:
                 return broker.config.describe_cluster_default()
             return broker.config.describe_broker()
+        case ResourceType.GROUP:
+            if not resource.resource_name:
+                raise ApiError(ErrorCode.INVALID_REQUEST, "a group has a name")
+            return broker.config.describe_group(broker.metadata.image.group_configs.get(resource.resource_name, {}))
         case other:
             raise unserved_resource(other)
 

@@ -1,7 +1,7 @@
 """ListConfigResources, key 74, versions 0 and 1.
 
-Names of the things that have settings. Version 0 knew client metrics only, of which there are none; neither are there
-settings of groups or log levels of brokers, so topics and brokers it is.
+Names of the things that have settings: topics, brokers, and groups that were given some. Version 0 knew client metrics
+only, of which there are none; neither are there log levels of brokers.
 """
 
 from ottla.broker.controller.config_decisions import ResourceType
@@ -29,5 +29,9 @@ def handle(broker: Broker, call: Call, request: ListConfigResourcesRequest) -> L
     if ResourceType.BROKER in wanted:
         response.config_resources += [
             ConfigResource(resource_name=str(known), resource_type=ResourceType.BROKER) for known in image.brokers
+        ]
+    if ResourceType.GROUP in wanted:
+        response.config_resources += [
+            ConfigResource(resource_name=name, resource_type=ResourceType.GROUP) for name in image.group_configs
         ]
     return response

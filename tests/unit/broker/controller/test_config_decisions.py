@@ -89,7 +89,11 @@ def test_broker_settings_for_one_and_for_all() -> None:
         (change(BROKER, "1", ("num.io.threads", 0, "9")), ErrorCode.INVALID_REQUEST),
         (change(BROKER, "1", ("message.max.bytes", 0, "-1")), ErrorCode.INVALID_REQUEST),
         (change(ResourceType.BROKER_LOGGER, "1", ("x", 0, "INFO")), ErrorCode.INVALID_REQUEST),
-        (change(ResourceType.GROUP, "g", ("x", 0, "1")), ErrorCode.INVALID_REQUEST),
+        (change(ResourceType.GROUP, "", ("consumer.session.timeout.ms", 0, "50000")), ErrorCode.INVALID_REQUEST),
+        (change(ResourceType.GROUP, "g", ("x", 0, "1")), ErrorCode.INVALID_CONFIG),
+        (change(ResourceType.GROUP, "g", ("consumer.session.timeout.ms", 0, "x")), ErrorCode.INVALID_CONFIG),
+        (change(ResourceType.GROUP, "g", ("consumer.session.timeout.ms", 0, "44999")), ErrorCode.INVALID_CONFIG),
+        (change(ResourceType.GROUP, "g", ("consumer.heartbeat.interval.ms", 0, "15001")), ErrorCode.INVALID_CONFIG),
         (change(77, "g"), ErrorCode.INVALID_REQUEST),
     ],
 )

@@ -103,7 +103,7 @@ def test_a_brokers_setting_reaches_topics_that_do_not_override_it(harness: Harne
         (ResourceType.BROKER, "2", ErrorCode.INVALID_REQUEST),
         (ResourceType.BROKER, "x", ErrorCode.INVALID_REQUEST),
         (ResourceType.BROKER_LOGGER, "1", ErrorCode.INVALID_REQUEST),
-        (ResourceType.GROUP, "g", ErrorCode.INVALID_REQUEST),
+        (ResourceType.GROUP, "", ErrorCode.INVALID_REQUEST),
         (99, "", ErrorCode.INVALID_REQUEST),
     ],
 )
