@@ -125,6 +125,22 @@ def test_a_new_producer_aborts_what_the_old_one_left_open() -> None:
     run(scenario())
 
 
+def test_a_zombie_is_not_taken_for_an_older_client_that_replaced_it() -> None:
+    """Before version 2 the end of a transaction leaves the epoch, so one epoch back is another producer, no retry."""
+
+    async def scenario() -> None:
+        world = World()
+        zombie = await world.init()
+        new = await world.init()
+        assert await world.add(new) == {NONE}
+        assert (await world.end(new, version=0)).error is NONE
+        assert (new.producer_epoch, world.value().producer_epoch) == (1, 1)
+        assert (await world.end(zombie)).error is ErrorCode.PRODUCER_FENCED
+        assert (await world.end(new, version=0)).error is NONE  # this one is a retry
+
+    run(scenario())
+
+
 def test_a_crash_after_the_decision_writes_the_markers_again() -> None:
     async def scenario() -> None:
         world = World()

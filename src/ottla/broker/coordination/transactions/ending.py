@@ -65,7 +65,9 @@ def _with_epoch_bump(known: TransactionValue, event: End, now_ms: int, fresh_pro
     )
     if known.producer_id != event.producer_id and not is_retry_with_old_id:
         return Step(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    is_retry = is_retry_with_old_id or known.producer_epoch == event.producer_epoch + 1
+    # The epoch was raised by the end of a transaction only if that spoke version 2 too; else a newer producer has it.
+    was_raised = known.client_version >= VERSION_WITH_EPOCH_BUMP and known.producer_epoch == event.producer_epoch + 1
+    is_retry = is_retry_with_old_id or was_raised
     is_current = not is_retry_with_old_id and known.producer_epoch == event.producer_epoch
     if known.state in PREPARED:
         if not is_retry:
