@@ -254,6 +254,9 @@ def validate_topic_overrides(overrides: Mapping[str, str | None]) -> dict[str, V
                 values[name] = declared.parse(text)
             except ConfigError as error:
                 problems.extend(error.problems)
+    shortest, longest = values.get("min.compaction.lag.ms", 0), values.get("max.compaction.lag.ms", LONG_MAX)
+    if isinstance(shortest, int) and isinstance(longest, int) and shortest > longest:
+        problems.append(f"min.compaction.lag.ms: {shortest} is more than max.compaction.lag.ms, {longest}")
     if problems:
         raise ConfigError(problems)
     return values

@@ -72,5 +72,10 @@ def test_wrong_overrides_are_refused_in_words(name: str, text: str | None, words
         validate_topic_overrides({name: text})
 
 
+def test_compaction_lags_that_contradict_each_other() -> None:
+    with pytest.raises(ConfigError, match="more than max.compaction.lag.ms"):
+        validate_topic_overrides({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "9"})
+
+
 def test_a_value_that_changes_nothing_is_taken() -> None:
     assert validate_topic_overrides({"min.compaction.lag.ms": "0", "remote.storage.enable": "false"})

@@ -513,6 +513,8 @@ class Segment:
 
         The descriptor stays with whoever still reads this segment and closes with the last of them.
         """
+        if self._detached:  # then the names are another segment's, or about to be
+            return []
         self._cache.forget(self)
         self._cache.forget(self.transactions)
         renamed = []

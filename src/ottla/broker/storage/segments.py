@@ -47,11 +47,16 @@ class SegmentList:
                 self._set(kept)
         return dropped
 
-    def swap(self, replaced: list[Segment], new: Segment) -> None:
-        """Put one segment in the place of several neighbours."""
+    def swap(self, replaced: list[Segment], new: Segment) -> bool:
+        """Put one segment in the place of several neighbours; False when all of them have been dropped meanwhile."""
         with self._lock:
-            first = self.all.index(replaced[0])
-            self._set([*self.all[:first], new, *self.all[first + len(replaced) :]])
+            kept = [segment for segment in self.all if segment not in replaced]
+            if len(kept) == len(self.all):
+                return False
+            # The oldest of them may be gone; their records then lie before the start of the log.
+            before = sum(segment.base_offset < new.base_offset for segment in kept)
+            self._set([*kept[:before], new, *kept[before:]])
+        return True
 
     def replace(self, segments: list[Segment]) -> None:
         with self._lock:

@@ -32,7 +32,9 @@ def swap_in(log: Log, replaced: list[Segment], sizes: list[int], new_size: int, 
             doomed = _Renaming(directory, log, replaced, step or (lambda _: None)).run()
         finally:
             os.close(directory)
-        log.segments.swap(replaced, _new_segment(log, replaced, new_size))
+        new = _new_segment(log, replaced, new_size)
+        if not log.segments.swap(replaced, new):  # their records were deleted in the meantime
+            doomed += new.retire()
     log.environment.discard(doomed, log.config.file_delete_delay_ms)
 
 

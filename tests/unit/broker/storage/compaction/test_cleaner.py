@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -201,3 +203,9 @@ def test_a_reader_keeps_what_it_was_given(kit: CleanerKit) -> None:
     old.rebuild_indexes()
     assert [record.offset for record in read_records(log, 0)][:1] != [0]
     assert log.offset_for_timestamp(NOW_MS) is not None
+
+
+def test_the_broker_itself_does_without_numpy() -> None:
+    """It would cost an idle broker as much memory again."""
+    check = "import sys, ottla.broker.node; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

@@ -1,5 +1,6 @@
 """The cleaner's rules one by one: deletions, transactions, producers, maps that are too small, leftovers of a crash."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from tests.unit.broker.storage.compaction.conftest import Crash, append, clean, 
 from tests.unit.broker.storage.conftest import NOW_MS, LogKit, batch, read_records
 
 from ottla.broker.storage.compaction.leftovers import finish_swaps
+from ottla.broker.storage.compaction.swapping import SegmentsChanged
 from ottla.broker.storage.compaction.throttle import PERIOD_SECONDS, Throttle
 from ottla.broker.storage.compaction.transactions import TransactionWalk
 from ottla.broker.storage.disk import Disk
@@ -15,6 +17,7 @@ from ottla.broker.storage.log import Log
 from ottla.broker.storage.markers import ABORT, COMMIT, Marker
 from ottla.broker.storage.scan import iterate_headers
 from ottla.broker.storage.transaction_index import AbortedTransaction
+from ottla.config.topic import TopicSettings
 from ottla.protocol.compression import Codec
 from ottla.protocol.records import HAS_DELETE_HORIZON, BatchHeader
 
@@ -238,6 +241,30 @@ def test_a_crash_between_any_two_steps(tmp_path: Path) -> None:
             break
         steps += 1
     assert steps > 15
+
+
+@pytest.mark.parametrize("deleted_to", [9, 12, 1000])
+@pytest.mark.parametrize("at", range(0, 40, 3))
+def test_records_are_deleted_in_the_middle_of_a_swap(kit: LogKit, deleted_to: int, at: int) -> None:
+    """DeleteRecords takes no lock, so it may come between any two steps."""
+    log = compacted(kit, segment_bytes=1000)
+    for number in range(60):
+        append(log, (b"k%d" % number, b"x" * 40))
+    left, start = at, min(deleted_to, log.segments.active.base_offset)
+
+    def step(_: str) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            log.delete_records_before(start)
+
+    log.config = TopicSettings(cleanup_policy=("compact",), segment_bytes=10**6)
+    with contextlib.suppress(SegmentsChanged):
+        clean(log, step=step)
+    expected = [(b"k%d" % number) for number in range(log.start_offset, 60)]
+    assert [record.key for record in read_records(log)] == expected
+    log = kit.reopen(log, clean=False)
+    assert [record.key for record in read_records(log)] == expected
 
 
 def test_waste_is_removed_and_a_begun_swap_is_not(tmp_path: Path) -> None:
