@@ -17,7 +17,8 @@ from ottla.config.broker import BrokerSettings
 from ottla.model.clock import ManualClock
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
-from ottla.protocol.transaction_records import TransactionState, TransactionValue
+from ottla.protocol.records import NewRecord, encode_batch
+from ottla.protocol.transaction_records import TransactionState, TransactionValue, encode_transaction_key
 
 from .coordinator_world import ManualScheduler, run, turns
 
@@ -404,5 +405,26 @@ def test_the_log_is_kept_short_and_says_the_same(monkeypatch: pytest.MonkeyPatch
                 found.shutdown()
         assert world.log.start_offset(0) > 0
         assert sum(map(len, world.log.batches[0])) < 5 * LIMIT
+
+    run(scenario())
+
+
+def test_records_of_other_kinds_are_carried_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log that a later broker wrote may hold what this one does not understand: it must not lose it."""
+    monkeypatch.setattr(machine_shard, "SNAPSHOT_LOG_BYTES_MIN", 2000)
+
+    async def scenario() -> None:
+        log = MemoryCoordinatorLog(1)
+        other, broken = b"\x00\x09other", encode_transaction_key("broken")
+        log.append(0, encode_batch([NewRecord(other, b"kept", 1), NewRecord(broken, b"\x00\x63", 1)]))
+        log.append(0, encode_batch([NewRecord(b"\x00\x08gone", b"x", 1), NewRecord(b"\x00\x08gone", None, 1)]))
+        world = World(log)
+        await world.coordinator.wait_loaded()
+        assert world.coordinator.list_transactions() == []
+        for _ in range(30):
+            assert (await world.init()).error is NONE
+            await turns()
+        assert log.start_offset(0) > 0
+        assert LoadedTransactions(log.read(0)).foreign == {other: b"kept", broken: b"\x00\x63"}
 
     run(scenario())
