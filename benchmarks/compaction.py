@@ -47,6 +47,7 @@ class Outcome(NamedTuple):
     records: int
     records_left: int
     seconds: float
+    cpu_seconds: float
     memory_bytes: int
 
 
@@ -85,7 +86,8 @@ async def clean_with_ottla(directory: Path) -> Outcome:
     assert cleaner.last_stats is not None
     left = _records_left(log.segments.all[:-1])
     logs.close()
-    return Outcome("ottla", before, records, left, seconds, cleaner.last_stats.memory_bytes_max)
+    stats = cleaner.last_stats
+    return Outcome("ottla", before, records, left, seconds, stats.cpu_seconds, stats.memory_bytes_max)
 
 
 def _records_left(segments: list[Segment]) -> int:
@@ -114,14 +116,16 @@ def clean_with_kafka(source: Path, folder: Path) -> Outcome:
         (folder / "server.log").write_text("")
         node.start()
         said = _wait_for_summary(folder / "server.log")
-        memory = psutil.Process(node.pid).memory_info().rss
+        process = psutil.Process(node.pid)
+        memory = process.memory_info().rss
+        cpu_seconds = sum(process.cpu_times()[:2])  # the node's start is among it
     finally:
         node.stop()
     figures = KAFKA_SECONDS.search(said)
     sizes = {name: int(count.replace(",", "")) for name, count in KAFKA_SIZES.findall(said)}
     assert figures is not None
     mib, seconds = (float(number.replace(",", "")) for number in figures.groups())
-    return Outcome("kafka", int(mib * MIB), sizes["Start"], sizes["End"], seconds, memory)
+    return Outcome("kafka", int(mib * MIB), sizes["Start"], sizes["End"], seconds, cpu_seconds, memory)
 
 
 def _wait_for_summary(path: Path) -> str:
@@ -140,7 +144,8 @@ def report(outcome: Outcome) -> None:
     print(
         f"{outcome.name:<6} {outcome.bytes_read / MIB:9.1f} MiB  {outcome.records:>11,} -> {outcome.records_left:>10,} "
         f"records  {outcome.seconds:8.1f} s  {outcome.bytes_read / MIB / outcome.seconds:8.1f} MiB/s  "
-        f"{outcome.records / outcome.seconds:12,.0f} records/s  {outcome.memory_bytes / MIB:7.0f} MiB of memory"
+        f"{outcome.records / outcome.seconds:12,.0f} records/s  {outcome.cpu_seconds:7.1f} s of CPU  "
+        f"{outcome.memory_bytes / MIB:7.0f} MiB of memory"
     )
 
 

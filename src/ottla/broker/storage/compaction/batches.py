@@ -40,6 +40,8 @@ HEADER = np.dtype(
 PADDING_BYTES = 16
 # From this many batches on, stepping through them side by side beats stepping through them one by one.
 SIDE_BY_SIDE_MIN = 48
+# Compressed records may be many in few bytes; arrays are made for this many at a time, or for one batch.
+RECORDS_MAX = 50_000
 _VARINT_BYTES_MAX = 10
 _LENGTH = struct.Struct(">i")
 _LENGTH_POSITION = 8
@@ -93,7 +95,9 @@ def read_stretch(descriptor: int, position: int, end: int, wanted_bytes: int) ->
     headers = array[places[:, None] + np.arange(BATCH_OVERHEAD)].view(HEADER)[:, 0]
     if (headers["magic"] != MAGIC).any():
         raise CorruptBatch(f"a batch after position {position} is not of format {MAGIC}")
-    return Stretch(data, places, headers, starts[-1] + int(headers["batch_length"][-1]) + LENGTH_PREFIX_BYTES)
+    fitting = int(np.searchsorted(np.cumsum(headers["record_count"], dtype=np.int64), RECORDS_MAX, side="right"))
+    places, headers = places[: max(fitting, 1)], headers[: max(fitting, 1)]
+    return Stretch(data, places, headers, int(places[-1]) + int(headers["batch_length"][-1]) + LENGTH_PREFIX_BYTES)
 
 
 def _read(descriptor: int, position: int, length: int) -> tuple[bytearray, int]:

@@ -62,6 +62,7 @@ class Stats(msgspec.Struct):
     records_without_key: int = 0
     map_seconds: float = 0.0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     map_entries: int = 0
     map_slots: int = 0
     memory_bytes_max: int = 0
