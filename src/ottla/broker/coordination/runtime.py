@@ -228,8 +228,9 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
 
     def on_topics_changed(self, topics: Mapping[str, TopicImage]) -> None:
         """Consumer groups are assigned anew when their next member speaks."""
-        known = {name: KnownTopic(topic.topic_id, len(topic.partitions)) for name, topic in topics.items()}
-        self._topics = KnownTopics(known)
+        self._topics = KnownTopics(
+            lambda: {name: KnownTopic(topic.topic_id, len(topic.partitions)) for name, topic in topics.items()}
+        )
         self._rules_source = None
 
     def delete_group(self, group_id: str) -> asyncio.Future[None] | None:

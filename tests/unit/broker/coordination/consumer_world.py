@@ -18,7 +18,7 @@ ID_OF = {name: UUID(int=number) for number, name in enumerate("tuvw", start=1)}
 
 
 def topics(**partitions: int) -> KnownTopics:
-    return KnownTopics({name: KnownTopic(ID_OF[name], count) for name, count in partitions.items()})
+    return KnownTopics(lambda: {name: KnownTopic(ID_OF[name], count) for name, count in partitions.items()})
 
 
 def parts(**partitions: set[int]) -> Assignment:

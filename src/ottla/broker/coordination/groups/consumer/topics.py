@@ -1,7 +1,8 @@
 """The topics of the cluster, as far as groups need to know them."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import NamedTuple
 from uuid import UUID
 
@@ -14,12 +15,25 @@ class KnownTopic(NamedTuple):
 
 
 class KnownTopics:
-    """An immutable view; whoever holds the same object knows that nothing has changed."""
+    """An immutable view; whoever holds the same object knows that nothing has changed.
 
-    def __init__(self, topics: Mapping[str, KnownTopic] | None = None) -> None:
-        self.by_name = dict(topics or {})
-        self.names = {topic.topic_id: name for name, topic in self.by_name.items()}
-        self.partitions = {topic.topic_id: topic.partitions for topic in self.by_name.values()}
+    It is built when it is first asked: topics may be made by the thousand while no consumer group is there to care.
+    """
+
+    def __init__(self, look: Callable[[], Mapping[str, KnownTopic]] = dict) -> None:
+        self._look = look
+
+    @cached_property
+    def by_name(self) -> Mapping[str, KnownTopic]:
+        return self._look()
+
+    @cached_property
+    def names(self) -> dict[UUID, str]:
+        return {topic.topic_id: name for name, topic in self.by_name.items()}
+
+    @cached_property
+    def partitions(self) -> dict[UUID, int]:
+        return {topic.topic_id: topic.partitions for topic in self.by_name.values()}
 
     def ids_of(self, names: Iterable[str]) -> frozenset[UUID]:
         """Topics that do not exist (yet) are left out."""
