@@ -1,7 +1,7 @@
 """Records of `__consumer_offsets` about groups of the consumer protocol (KIP-848): types 3, 5 to 8 and 16.
 
-A key is the record type and plain strings; a value is its version (0, the only one) and a flexible message. Type 4, which
-Kafka up to 4.0 wrote, is not needed any more and not interpreted.
+A key is the record type and plain strings; a value is its version (0, the only one) and a flexible message. Type 4,
+which Kafka up to 4.0 wrote, is not needed any more and not interpreted.
 """
 
 import struct
