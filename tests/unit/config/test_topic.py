@@ -73,7 +73,7 @@ def test_wrong_overrides_are_refused_in_words(name: str, text: str | None, words
 
 
 def test_compaction_lags_that_contradict_each_other() -> None:
-    with pytest.raises(ConfigError, match="more than max.compaction.lag.ms"):
+    with pytest.raises(ConfigError, match=r"more than max\.compaction\.lag\.ms"):
         validate_topic_overrides({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "9"})
 
 
