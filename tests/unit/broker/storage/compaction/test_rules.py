@@ -125,6 +125,19 @@ def test_markers_go_when_their_transactions_are_gone(kit: LogKit) -> None:
     assert markers(NOW_MS + RETENTION_MS + 1) == set()
 
 
+def test_an_abort_of_old_does_not_spoil_what_the_producer_commits_later(log: Log) -> None:
+    append(log, (b"k", b"never"), producer_id=1, sequence=0, transactional=True)
+    end(log, 1, commit=False)
+    roll(log)
+    clean(log)
+    for sequence in (1, 2):
+        append(log, (b"k", b"%d" % sequence), producer_id=1, sequence=sequence, transactional=True)
+        end(log, 1, commit=True)
+    roll(log)
+    clean(log)
+    assert [record.value for record in read_records(log) if record.key == b"k"] == [b"2"]
+
+
 def test_an_open_transaction_bounds_the_cleaning(log: Log) -> None:
     append(log, (b"k", b"1"))
     roll(log)
