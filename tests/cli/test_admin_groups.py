@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.cli.main import main
 from ottla.client.connection import Connection
+from ottla.model.errors import ErrorCode
 from ottla.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -134,6 +135,9 @@ def heartbeat_interval_ms(running: RunningBroker, group: str) -> int:
                 group_id=group, member_id="m", rebalance_timeout_ms=1000, subscribed_topic_names=["news"]
             )
             joined = await connection.call(request, ConsumerGroupHeartbeatResponse)
+            while joined.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:  # the broker has just started
+                joined = await connection.call(request, ConsumerGroupHeartbeatResponse)
+            assert joined.error_code == ErrorCode.NONE
             request.member_epoch = -1
             await connection.call(request, ConsumerGroupHeartbeatResponse)
             return joined.heartbeat_interval_ms
