@@ -99,10 +99,6 @@ class Server:
     def settings(self) -> BrokerSettings:
         return self._config.broker
 
-    @property
-    def connection_count(self) -> int:
-        return len(self._connections)
-
     def bind(self, addresses: tuple[ListenerAddress, ...]) -> None:
         """Open the sockets; nothing is accepted before `start`."""
         try:

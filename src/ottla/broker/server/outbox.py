@@ -16,13 +16,12 @@ Chunk = bytes | bytearray | memoryview | LogSlice
 class Outbox:
     """What a connection still has to send. `flush` sends as much as the socket takes."""
 
-    __slots__ = ("_chunks", "_position", "_socket", "bytes_sent")
+    __slots__ = ("_chunks", "_position", "_socket")
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
         self._chunks: deque[Chunk] = deque()
         self._position = 0  # how much of a slice at the head has left already
-        self.bytes_sent = 0
 
     @property
     def empty(self) -> bool:
@@ -53,7 +52,6 @@ class Outbox:
         if sent == 0:
             # The file is shorter than the index said. The client expects bytes that do not exist.
             raise ConnectionAbortedError("a segment ended before the slice that was promised")
-        self.bytes_sent += sent
         self._position += sent
         if self._position == piece.length:
             self._position = 0
@@ -75,7 +73,6 @@ class Outbox:
                 if len(gathered) == GATHER_MAX:
                     break
             sent = self._socket.sendmsg(gathered, (), more)  # type: ignore[arg-type]
-        self.bytes_sent += sent
         while sent:
             head = chunks[0]
             size = len(head)  # type: ignore[arg-type]
