@@ -2,9 +2,13 @@
 
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _counter = itertools.count(1)
 
@@ -13,3 +17,14 @@ _counter = itertools.count(1)
 def unique() -> Callable[[str], str]:
     """Names that no other test of this run uses, so that tests can share a broker."""
     return lambda prefix: f"{prefix}-{os.getpid()}-{next(_counter)}"
+
+
+@pytest.fixture(scope="session")
+def spark() -> "Iterator[SparkSession]":
+    """The one Spark session of a whole run: starting another costs ten seconds."""
+    from ottla.spark.session import build_session
+
+    session = build_session("tests", "local[2]")
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()

@@ -1,0 +1,57 @@
+"""What all frames inside a pipeline share: where a row came from, and how a rejected row looks."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+ORIGIN = "__origin"
+"""The column that carries a row's original record until the sinks drop it. Only there when rows can be rejected."""
+
+HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
+
+ORIGIN_TYPE = StructType(
+    [
+        StructField("source", StringType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("timestamp", TimestampType()),
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("headers", HEADERS),
+    ]
+)
+
+REJECTED = StructType(
+    [
+        StructField("origin", ORIGIN_TYPE),
+        StructField("step", StringType()),
+        StructField("error", StringType()),
+        StructField("row", StringType()),  # the row as JSON where it was rejected; null where it could not be read
+    ]
+)
+"""The schema of rejected rows, from the step that rejects them to the dead-letter topic."""
+
+TOPIC_ROW = StructType(
+    [
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("headers", HEADERS),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),  # null: the partitioner decides
+        StructField("timestamp", TimestampType()),  # null: the time of writing
+    ]
+)
+"""What is written to topics, whatever the sink's format was."""
+
+
+def without_origin(frame: DataFrame) -> DataFrame:
+    return frame.drop(ORIGIN)
