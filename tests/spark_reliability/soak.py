@@ -1,0 +1,217 @@
+"""Exactly once on Spark under kill -9: python -m tests.spark_reliability.soak --target driver --kills 20
+
+A pipeline reads a topic and writes to a topic, Parquet files, PostgreSQL and a dead-letter topic, all real, while its
+driver, an executor (on a standalone cluster of two workers) or the broker is killed at random moments. At the end the
+output of every sink is compared with the input. The exit code is 0 when they agree exactly.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.spark_reliability import world
+from tests.spark_reliability.postgres import postgres_server
+from tests.spark_reliability.standalone import StandaloneCluster, standalone_cluster
+
+from ottla.testing.running import RunningBroker, broker
+from ottla.testing.waiting import wait_until
+
+TARGETS = ("driver", "executor", "broker", "none")
+LOCAL_MASTER = "local[2]"
+STALL_SECONDS_MAX = 240.0
+DRIVER_MEMORY = "1g"
+# Between two kills the pipeline gets some time to do work worth interrupting, and a moment that no rhythm favours.
+QUIET_SECONDS = (0.2, 4.0)
+
+
+@dataclass
+class Report:
+    target: str
+    records: int
+    kills: int = 0
+    driver_starts: int = 0
+    seconds: float = 0.0
+    seed: int = 0
+    seen: dict[str, int] = field(default_factory=dict)
+    wrong: dict[str, str] = field(default_factory=dict)
+
+
+class Driver:
+    """The pipeline's driver: a process that can be killed and started again from its checkpoint."""
+
+    def __init__(self, file: Path, bootstrap: str, master: str, folder: Path) -> None:
+        self.starts = 0
+        self._command = [
+            sys.executable, "-m", "ottla.cli.main", "pipeline", "run", str(file),
+            "--bootstrap-server", bootstrap, "--master", master, "--state-dir", str(folder / "state"), "--json",
+            "--conf", f"spark.driver.memory={DRIVER_MEMORY}", "--conf", "spark.executor.memory=768m",
+            "--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1",
+            "--conf", "spark.task.maxFailures=8",
+        ]  # fmt: skip
+        self.log = folder / "driver.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self.starts += 1
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(
+                self._command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}, start_new_session=True,
+            )  # fmt: skip
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def kill(self) -> None:
+        """The whole of it at once: Python, its JVM and their workers are one process group."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", choices=TARGETS, default="driver", help="what is killed")
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--max-records", type=int, default=20_000, help="records per micro-batch")
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--folder", type=Path, default=None, help="keep everything here instead of a temporary folder")
+    options = parser.parse_args(arguments)
+    seed = options.seed if options.seed is not None else random.randrange(1 << 30)
+    with contextlib.ExitStack() as stack:
+        folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="spark-soak-")))
+        report = soak(options.target, options.kills, options.records, options.max_records, seed, folder)
+    print(json.dumps(asdict(report), indent=2))
+    return 1 if report.wrong else 0
+
+
+def soak(target: str, kills: int, records: int, max_records: int, seed: int, folder: Path) -> Report:
+    report = Report(target, records, seed=seed)
+    began = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(broker(data_dir=folder / "broker"))
+        postgres = stack.enter_context(postgres_server(folder / "postgres"))
+        cluster = stack.enter_context(standalone_cluster(folder / "spark")) if target == "executor" else None
+        _create_topics(server.bootstrap)
+        world.produce(server.bootstrap, range(records))
+        file = folder / "pipeline.yaml"
+        file.write_text(world.pipeline_text(postgres, folder, max_records))
+        driver = Driver(file, server.bootstrap, cluster.master_url if cluster else LOCAL_MASTER, folder)
+        stack.callback(driver.kill)
+        driver.start()
+        progress = Progress(server, records)
+        stack.callback(progress.close)
+        _kill_at_random(target, kills, random.Random(seed), driver, server, cluster, progress, report)
+        _finish(driver, progress)
+        report.driver_starts = driver.starts
+        driver.kill()
+        verdict = world.check(server.bootstrap, postgres, folder, records)
+    report.seen, report.wrong = verdict.seen, verdict.wrong
+    report.seconds = round(time.monotonic() - began, 1)
+    return report
+
+
+class Progress:
+    """How far the pipeline's consumer group has come, asked as any Kafka tool would."""
+
+    def __init__(self, server: RunningBroker, records: int) -> None:
+        self._records = records
+        self._consumer = Consumer({"bootstrap.servers": server.bootstrap, "group.id": world.GROUP})
+        self._partitions = [TopicPartition(world.INPUT, number) for number in range(world.PARTITIONS)]
+
+    def done(self) -> int:
+        try:
+            committed = self._consumer.committed(self._partitions, timeout=5)
+        except KafkaException:  # the broker is down at the moment
+            return 0
+        return sum(max(partition.offset, 0) for partition in committed)
+
+    @property
+    def complete(self) -> bool:
+        return self.done() >= self._records
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def _kill_at_random(
+    target: str,
+    kills: int,
+    chance: random.Random,
+    driver: Driver,
+    server: RunningBroker,
+    cluster: StandaloneCluster | None,
+    progress: Progress,
+    report: Report,
+) -> None:
+    """Kill, let it come back and do some more, kill again; spread so that the input lasts for all of them."""
+    share = report.records // (kills + 1) if kills else 0
+    for number in range(kills):
+        target_offset = share * number // 2
+        wait_until(
+            partial(_progressed, driver, progress, target_offset),
+            f"the pipeline gets past {target_offset} records (see {driver.log})",
+            seconds=STALL_SECONDS_MAX,
+        )
+        threading.Event().wait(chance.uniform(*QUIET_SECONDS))  # the moment is random on purpose
+        if progress.complete:
+            break
+        if target == "driver":
+            driver.kill()
+            driver.start()
+        elif target == "broker":
+            server.kill()
+            server.restart()
+        elif cluster is not None:
+            executors = wait_until(cluster.executors, "an executor runs", seconds=STALL_SECONDS_MAX)
+            chance.choice(executors).kill()
+        report.kills += 1
+
+
+def _progressed(driver: Driver, progress: Progress, goal: int) -> bool:
+    assert driver.running, f"the driver ended by itself:\n{driver.log.read_text(errors='replace')[-4000:]}"
+    return progress.done() >= goal
+
+
+def _finish(driver: Driver, progress: Progress) -> None:
+    last, since = -1, time.monotonic()
+    for done in _readings(progress):
+        assert driver.running, f"the driver ended by itself:\n{driver.log.read_text(errors='replace')[-4000:]}"
+        if done > last:
+            last, since = done, time.monotonic()
+        elif time.monotonic() - since > STALL_SECONDS_MAX:
+            raise AssertionError(f"no progress past {last}:\n{driver.log.read_text(errors='replace')[-4000:]}")
+
+
+def _readings(progress: Progress) -> Iterator[int]:
+    while not progress.complete:
+        yield progress.done()
+        threading.Event().wait(0.2)
+
+
+def _create_topics(bootstrap: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    topics = [NewTopic(name, world.PARTITIONS, 1) for name in (world.INPUT, world.OUTPUT, world.DEAD)]
+    for future in admin.create_topics(topics).values():
+        future.result(30)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""A standalone Spark cluster on loopback, started from the pip package: one master, some workers, real processes."""
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pyspark
+
+from ottla.testing.waiting import wait_until
+
+_SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+_MASTER_READY = re.compile(r"Starting Spark master at (spark://\S+)")
+_WORKER_READY = re.compile(r"Successfully registered with master")
+_EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
+START_SECONDS_MAX = 90.0
+
+
+class StandaloneCluster:
+    def __init__(self, folder: Path, *, workers: int = 2, cores: int = 1, memory: str = "1g") -> None:
+        self.master_url = ""
+        self._folder = folder
+        self._workers = workers
+        self._cores = cores
+        self._memory = memory
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        log = self._launch("master", "org.apache.spark.deploy.master.Master", ["--port", "0", "--webui-port", "0"])
+        self.master_url = _wait_for(log, _MASTER_READY, "the master")
+        for number in range(self._workers):
+            log = self._launch(
+                f"worker-{number}",
+                "org.apache.spark.deploy.worker.Worker",
+                ["--port", "0", "--webui-port", "0", "--cores", str(self._cores), "--memory", self._memory,
+                 "--work-dir", str(self._folder / f"work-{number}"), self.master_url],
+            )  # fmt: skip
+            _wait_for(log, _WORKER_READY, f"worker {number}")
+
+    def executors(self) -> list[psutil.Process]:
+        """The executors' JVMs that run now, on all workers."""
+        found: list[psutil.Process] = []
+        for process in self._processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                for child in psutil.Process(process.pid).children(recursive=True):
+                    with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                        if _EXECUTOR in child.cmdline():
+                            found.append(child)
+        return found
+
+    def stop(self) -> None:
+        """Workers first: each takes its executors with it."""
+        for process in reversed(self._processes):
+            children = []
+            with contextlib.suppress(psutil.NoSuchProcess):
+                children = psutil.Process(process.pid).children(recursive=True)
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(15)
+            for child in children:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    child.kill()
+            process.kill()
+            process.wait()
+        self._processes.clear()
+
+    def _launch(self, name: str, java_class: str, arguments: list[str]) -> Path:
+        log = self._folder / f"{name}.log"
+        environment = {
+            **os.environ,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "384m",
+            "SPARK_WORKER_DIR": str(self._folder),
+            "PYSPARK_PYTHON": sys.executable,
+        }
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [str(_SPARK_CLASS), java_class, "--host", "127.0.0.1", *arguments],
+                stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment,
+            )  # fmt: skip
+        self._processes.append(process)
+        return log
+
+
+@contextlib.contextmanager
+def standalone_cluster(folder: Path, *, workers: int = 2, cores: int = 1) -> Iterator[StandaloneCluster]:
+    cluster = StandaloneCluster(folder, workers=workers, cores=cores)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def _wait_for(log: Path, pattern: re.Pattern[str], who: str) -> str:
+    def said() -> str | None:
+        found = pattern.search(log.read_text(errors="replace"))
+        return found.group(found.lastindex or 0) if found else None
+
+    try:
+        return wait_until(said, f"{who} of the standalone cluster runs", seconds=START_SECONDS_MAX) or ""
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{log.read_text(errors='replace')[-2000:]}") from None
