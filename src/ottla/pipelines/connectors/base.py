@@ -2,6 +2,9 @@
 
 A class is chosen by its `KIND`, the key that its entry in a pipeline file has (`{files: ./lake}` is kind `files`). Its
 `Options` are a msgspec struct with `forbid_unknown_fields`, so that a misspelt option is found before Spark starts.
+The whole entry is read into them, the kind's own key too: `{files: ./lake, format: parquet}` becomes
+`Options(files="./lake", format="parquet")`. Left out are the keys that the core reads itself: `format`, `schema`,
+`format_options` and `keep` of a RAW source, `from` and `name` of a sink.
 Packages bring their own through the entry point groups `ottla.sources` and `ottla.sinks`.
 """
 
@@ -76,6 +79,13 @@ class Source(Protocol):
 
 
 class Sink(Protocol):
+    """One that can be written in a second version beside the first (reprocessing) also has
+
+    VERSIONED: ClassVar[tuple[str, str]] = ("table", "{}_{version}")
+
+    the option that names its place, and how the place of a version is named. Without it reprocessing is refused.
+    """
+
     KIND: ClassVar[str]
     Options: ClassVar[type[Any]]
 
@@ -84,4 +94,7 @@ class Sink(Protocol):
     def problems(self) -> list[str]: ...
 
     def write(self, frame: DataFrame, batch: Batch) -> Written:
-        """Write all rows of a batch (a static frame) so that the same batch written again changes nothing."""
+        """Write all rows of a batch (a static frame) so that the same batch written again changes nothing.
+
+        The frame is kept (persisted) where it is used more than once; its column `frames.ORIGIN` is gone.
+        """

@@ -1,15 +1,28 @@
 """What a step is. A step is chosen by its `KIND`, the key of its entry (`- sql: SELECT ...` is kind `sql`).
 
+`Options` is a msgspec struct with `forbid_unknown_fields`. Where the kind's value is a mapping, it is the options:
+`- expect: {rule: ...}` becomes `Options(rule=...)`. Else the whole entry is, the kind's own key too:
+`- {python: enrich:add, returns: ...}` becomes `Options(python="enrich:add", returns=...)`. The keys `name` (how
+messages call the step), `as` (a name for its result) and `from` (its input, if not the step before it) are the core's.
+A package brings its own through the entry point group `ottla.steps`.
+
 Steps before the last stateful one run inside the streaming plan; those after it run on each batch as a static frame,
 so a step must not ask which of the two it is in unless Spark itself differs there (`context.streaming`).
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
+
+INPUT = "input"
+"""What the result of the step before (or the only source) is called in `StepContext.tables`, besides its own name."""
+
+
+def _as_it_is(frame: DataFrame) -> DataFrame:
+    return frame
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,16 +34,20 @@ class StepContext:
     base_dir: Path
     streaming: bool
     tables: Mapping[str, DataFrame]
-    """Every frame that has a name here: sources, tables, and steps with `as`."""
+    """Every frame that has a name here: sources, tables, steps with `as`, and the step's own input as `input`."""
     reject: Callable[[DataFrame], None] | None
     """Takes rows that failed, in the schema `frames.REJECTED`. None: there is no dead-letter topic, so failing rows
     must stop the query with a message that names the row."""
+    keep: Callable[[DataFrame], DataFrame] = field(default=_as_it_is)
+    """Call it on a frame that is used twice (once for good rows, once for rejected ones) and go on with what it
+    returns: it is persisted until the batch ends where that is possible, and the same frame inside a streaming plan."""
 
 
 class Step(Protocol):
     KIND: ClassVar[str]
     Options: ClassVar[type[Any]]
     STATEFUL: ClassVar[bool]
+    """Must be inside the streaming plan. May also be a property, where the options decide."""
 
     def __init__(self, options: Any) -> None: ...
 
