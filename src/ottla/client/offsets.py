@@ -30,6 +30,8 @@ BROKER_TIMEOUT_MS = 30_000
 DELETE_TO_HIGH_WATERMARK = -1
 
 _FROM_A_CLIENT = -1
+_READ_UNCOMMITTED = 0
+_READ_COMMITTED = 1
 _VERSION_OF_SPECIAL = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 
 
@@ -46,10 +48,13 @@ class LowWatermark(NamedTuple):
 
 
 async def list_offsets(
-    cluster: Cluster, wanted: Mapping[TopicPartition, int]
+    cluster: Cluster, wanted: Mapping[TopicPartition, int], *, committed: bool = False
 ) -> dict[TopicPartition, FoundOffset | ErrorCode]:
-    """For each partition the offset at a timestamp, or at LATEST, EARLIEST and so on; an error code where it failed."""
-    min_version = max([1, *(_VERSION_OF_SPECIAL.get(timestamp, 1) for timestamp in wanted.values())])
+    """For each partition the offset at a timestamp, or at LATEST, EARLIEST and so on; an error code where it failed.
+
+    With `committed` LATEST is the last stable offset: what a reader of committed records can read up to.
+    """
+    min_version = max([2 if committed else 1, *(_VERSION_OF_SPECIAL.get(time, 1) for time in wanted.values())])
 
     async def ask(node: int, partitions: list[TopicPartition]) -> dict[TopicPartition, FoundOffset | ErrorCode]:
         request = ListOffsetsRequest(
@@ -65,6 +70,7 @@ async def list_offsets(
                 for topic, numbers in by_topic(partitions).items()
             ],
             timeout_ms=BROKER_TIMEOUT_MS,
+            isolation_level=_READ_COMMITTED if committed else _READ_UNCOMMITTED,
         )
         response = await cluster.call(request, ListOffsetsResponse, node=node, min_version=min_version)
         return {
