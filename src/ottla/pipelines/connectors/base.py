@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
+
+from ottla.pipelines.frames import HEADERS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,11 +63,33 @@ class Written:
     """The batch had been written before a crash, and was left as it was."""
 
 
+RECORD = StructType(
+    [
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("topic", StringType()),  # the path of the file, where records are lines
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),  # the byte position in the file, where records are lines
+        StructField("timestamp", TimestampType()),
+        StructField("headers", HEADERS),
+    ]
+)
+"""The rows of every RAW source; a topic has more columns."""
+
+
 class Source(Protocol):
     KIND: ClassVar[str]
     Options: ClassVar[type[Any]]
     RAW: ClassVar[bool]
-    """True: rows are records (key, value, ...) and the entry's `format` reads `value`. False: rows have columns."""
+    """True: rows are records (`RECORD`) and the entry's `format` reads `value`. False: rows have columns.
+
+    A RAW source that can read some formats into columns by itself names them in
+
+    COLUMN_FORMATS: ClassVar[frozenset[str]] = frozenset({"parquet"})
+
+    With one of those its rows have columns, and its options get `format` and `schema` like those of a source that is
+    not RAW.
+    """
 
     def __init__(self, options: Any) -> None: ...
 
