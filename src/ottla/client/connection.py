@@ -9,6 +9,7 @@ from collections import deque
 from typing import NamedTuple, Self, TypeVar
 
 from ottla.client.errors import ConnectionLost, RequestTimeout, Unreachable, UnsupportedByBroker
+from ottla.client.security import PLAINTEXT, Security
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.apis import response_header_is_flexible
 from ottla.protocol.codec import decode, encode
@@ -42,6 +43,8 @@ class Connection:
         self.address = address
         self.versions: dict[int, ApiVersion] = {}
         """What the broker serves, by API key."""
+        self.features: dict[str, int] = {}
+        """The cluster's finalized feature levels, such as `transaction.version`."""
         self._reader = reader
         self._writer = writer
         self._client_id = client_id
@@ -52,7 +55,13 @@ class Connection:
 
     @classmethod
     async def open(
-        cls, host: str, port: int, *, client_id: str = "ottla", timeout_s: float = CONNECT_TIMEOUT_S
+        cls,
+        host: str,
+        port: int,
+        *,
+        client_id: str = "ottla",
+        timeout_s: float = CONNECT_TIMEOUT_S,
+        security: Security = PLAINTEXT,
     ) -> Self:
         """Connect, and learn which versions the broker speaks."""
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -94,6 +103,18 @@ class Connection:
         _, body_start = read_response_header(frame, flexible=flexible)
         return decode(answer, version, frame, body_start)
 
+    async def tell(self, request: TopLevel, *, max_version: int | None = None) -> None:
+        """Send a request that the broker does not answer (Produce with acks 0); returns when the socket took it."""
+        if self._lost is not None:
+            raise self._lost
+        self._writer.write(self._frame(request, self.version_for(request, 0, max_version))[1])
+        try:
+            await self._writer.drain()
+        except OSError as error:
+            lost = ConnectionLost(f"the connection to {self.address} broke: {_reason(error)}")
+            self._fail(lost)
+            raise lost from error
+
     def version_for(self, request: TopLevel, min_version: int = 0, max_version: int | None = None) -> int:
         served = self.versions.get(request.API_KEY)
         if served is None:
@@ -132,21 +153,13 @@ class Connection:
         if response.error_code:
             raise ApiError(ErrorCode(response.error_code), f"{self.address} refused to say which versions it speaks")
         self.versions = {api.api_key: api for api in response.api_keys}
+        self.features = {feature.name: feature.max_version_level for feature in response.finalized_features}
 
     async def _exchange(self, request: TopLevel, version: int, timeout_s: float) -> bytes:
         """Send one request and wait for the frame of its answer, without its size."""
         if self._lost is not None:
             raise self._lost
-        correlation_id = self._next_correlation_id
-        self._next_correlation_id = (correlation_id + 1) & 0x7FFF_FFFF
-        frame = request_frame(
-            request.API_KEY,
-            version,
-            correlation_id,
-            self._client_id,
-            encode(request, version),
-            flexible=version >= request.FLEXIBLE_FROM,
-        )
+        correlation_id, frame = self._frame(request, version)
         waiting = _Waiting(correlation_id, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._writer.write(frame)
@@ -162,6 +175,18 @@ class Connection:
             lost = ConnectionLost(f"the connection to {self.address} broke: {_reason(error)}")
             self._fail(lost)
             raise lost from error
+
+    def _frame(self, request: TopLevel, version: int) -> tuple[int, bytes]:
+        correlation_id = self._next_correlation_id
+        self._next_correlation_id = (correlation_id + 1) & 0x7FFF_FFFF
+        return correlation_id, request_frame(
+            request.API_KEY,
+            version,
+            correlation_id,
+            self._client_id,
+            encode(request, version),
+            flexible=version >= request.FLEXIBLE_FROM,
+        )
 
     async def _receive(self) -> None:
         try:
