@@ -3,11 +3,13 @@
 import asyncio
 import random
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Self, TypeVar
 
-from ottla.client.connection import REQUEST_TIMEOUT_S, Connection
+from ottla.client.connection import CONNECT_TIMEOUT_S, REQUEST_TIMEOUT_S, Connection
 from ottla.client.errors import ClientError, ConnectionLost, RequestTimeout, Unreachable
+from ottla.client.security import PLAINTEXT, Security
 from ottla.model.errors import ApiError, ErrorCode, OttlaError
 from ottla.model.names import TopicPartition
 from ottla.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -55,6 +57,14 @@ class Broker(NamedTuple):
     node_id: int
     address: Address
     rack: str | None
+
+
+class Leader(NamedTuple):
+    """Who leads a partition. The topic's id is zero where the broker is too old to have one."""
+
+    node: int
+    epoch: int
+    topic_id: uuid.UUID
 
 
 def parse_bootstrap(bootstrap: str) -> list[Address]:
@@ -107,6 +117,8 @@ class Cluster:
         client_id: str = "ottla",
         request_timeout_s: float = REQUEST_TIMEOUT_S,
         total_timeout_s: float = TOTAL_TIMEOUT_S,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        security: Security = PLAINTEXT,
     ) -> None:
         self.bootstrap = bootstrap
         self.brokers: dict[int, Broker] = {}
@@ -117,6 +129,8 @@ class Cluster:
         self._client_id = client_id
         self._request_timeout_s = request_timeout_s
         self._total_timeout_s = total_timeout_s
+        self._connect_timeout_s = connect_timeout_s
+        self._security = security
         self._connections: dict[Address, Connection] = {}
         self._opening: dict[Address, asyncio.Lock] = {}
         self._coordinators: dict[tuple[str, int], int] = {}
@@ -230,6 +244,18 @@ class Cluster:
                 groups.setdefault(leader, []).append(partition)
         return groups, failed
 
+    async def leader(self, partition: TopicPartition) -> Leader:
+        """The leader of one partition, asked anew. Raises if there is none, or no such partition."""
+        response = await self.metadata([partition.topic])
+        for topic in response.topics:
+            raise_for(topic.error_code, f"topic `{partition.topic}`: {error_code(topic.error_code).name}")
+            for found in topic.partitions:
+                if found.partition_index == partition.partition:
+                    if found.leader_id not in self.brokers:
+                        raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition} has no leader now")
+                    return Leader(found.leader_id, found.leader_epoch, topic.topic_id)
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {partition}")
+
     # Trying again.
 
     async def retrying(self, attempt: Callable[[], Awaitable[T]]) -> T:
@@ -302,7 +328,9 @@ class Cluster:
             if connection is not None:
                 del self._connections[address]
                 await connection.close()
-            connection = await Connection.open(*address, client_id=self._client_id)
+            connection = await Connection.open(
+                *address, client_id=self._client_id, timeout_s=self._connect_timeout_s, security=self._security
+            )
             self._connections[address] = connection
             return connection
 

@@ -6,6 +6,7 @@ OttlaError
     ConnectionLost       a connection ended with requests under way; they may or may not have been done
     RequestTimeout       no answer within the time given; the same holds
     UnsupportedByBroker  broker and client share no version of a request
+    InvalidSetting       a client setting that is unknown, contradicts another, or would be ignored
 """
 
 from ottla.model.errors import OttlaError
@@ -29,3 +30,7 @@ class RequestTimeout(ClientError):
 
 class UnsupportedByBroker(ClientError):
     """The broker serves no version of this request that the client can write."""
+
+
+class InvalidSetting(ClientError):
+    """A setting cannot be what it is; the message names it and says what to write."""

@@ -1,0 +1,190 @@
+"""Offsets of a read, decided without I/O: their JSON, what a micro-batch takes, and how it is divided among tasks.
+
+The JSON is that of Spark's Kafka connector, `{"topic":{"0":23,"1":345}}`. An offset in a checkpoint may carry notes
+besides, under keys that no topic can have. `#from` holds where this batch begins in partitions for which the offset
+before it does not say so: in all of them in the first batch (Spark keeps no starting offset, and "latest" means
+something else after a restart), in new ones, and in those of a topic that was made again. `#group` holds the name that
+was generated for the query's group.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from ottla.model.names import TopicPartition
+from ottla.spark.errors import InvalidOption
+
+LATEST = -1
+EARLIEST = -2
+
+Offsets = Mapping[TopicPartition, int]
+OffsetJson = dict[str, dict[str, int]]
+
+_FROM = "#from"
+_GROUP = "#group"
+
+
+class OffsetRange(NamedTuple):
+    """Offsets from `start` up to, not including, `end`."""
+
+    partition: TopicPartition
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+
+class StreamOffset(NamedTuple):
+    """Where a stream stands behind a batch, with the notes that a replay of this batch needs."""
+
+    offsets: Offsets
+    begins: Offsets = {}
+    group: str | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """For Spark, which takes two offsets for the same if their text is: the order must not vary."""
+        document: dict[str, object] = dict(_grouped(self.offsets))
+        if self.begins:
+            document[_FROM] = _grouped(self.begins)
+        if self.group is not None:
+            document[_GROUP] = self.group
+        return document
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, object]) -> "StreamOffset":
+        plain = {topic: partitions for topic, partitions in document.items() if not topic.startswith("#")}
+        group = document.get(_GROUP)
+        return cls(
+            offsets_from_json(plain, "the offset in the checkpoint"),
+            offsets_from_json(document.get(_FROM, {}), "the offset in the checkpoint"),
+            group if isinstance(group, str) else None,
+        )
+
+
+def read_checkpointed(text: str) -> dict[TopicPartition, int]:
+    """The offsets in one line of a checkpoint's offset log, without notes."""
+    return dict(StreamOffset.from_json(json.loads(text)).offsets)
+
+
+def parse_offsets(text: str, name: str) -> dict[TopicPartition, int]:
+    """Offsets or timestamps that a user wrote: `{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}`."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        raise InvalidOption(_expected(name, text)) from None
+    return offsets_from_json(document, name)
+
+
+def offsets_from_json(document: object, name: str) -> dict[TopicPartition, int]:
+    if not isinstance(document, Mapping):
+        raise InvalidOption(_expected(name, document))
+    offsets: dict[TopicPartition, int] = {}
+    for topic, partitions in document.items():
+        if not isinstance(partitions, Mapping):
+            raise InvalidOption(_expected(name, document))
+        for number, offset in partitions.items():
+            if not str(number).isdecimal() or not isinstance(offset, int) or isinstance(offset, bool):
+                raise InvalidOption(_expected(name, document))
+            offsets[TopicPartition(topic, int(number))] = offset
+    return offsets
+
+
+def parse_assignment(text: str) -> list[TopicPartition]:
+    """The option `assign`: `{"topicA":[0,1],"topicB":[2,4]}`."""
+    expected = 'assign wants JSON such as {"topicA":[0,1],"topicB":[2,4]}'
+    try:
+        document = json.loads(text)
+    except ValueError:
+        raise InvalidOption(f"{expected}, not `{text}`") from None
+    if not isinstance(document, Mapping) or not document:
+        raise InvalidOption(f"{expected}, not `{text}`")
+    partitions = []
+    for topic, numbers in document.items():
+        if not isinstance(numbers, list) or not all(type(number) is int and number >= 0 for number in numbers):
+            raise InvalidOption(f"{expected}; `{topic}` has {json.dumps(numbers)}")
+        partitions += [TopicPartition(topic, number) for number in numbers]
+    return sorted(set(partitions))
+
+
+def limit_rows(begins: Offsets, latest: Offsets, rows_max: int) -> dict[TopicPartition, int]:
+    """Ends that take about `rows_max` offsets, from each partition its share of what is waiting, but never nothing."""
+    waiting = {partition: end - begins[partition] for partition, end in latest.items() if end > begins[partition]}
+    total = sum(waiting.values())
+    if total <= rows_max:
+        return dict(latest)
+    ends = dict(latest)
+    for partition, size in waiting.items():
+        share = rows_max * size / total
+        ends[partition] = min(latest[partition], begins[partition] + max(1, math.floor(share)))
+    return ends
+
+
+def waiting_rows(begins: Offsets, latest: Offsets) -> int:
+    return sum(max(0, end - begins[partition]) for partition, end in latest.items())
+
+
+def divide(
+    ranges: Iterable[OffsetRange], *, parts_min: int | None, rows_per_part_max: int | None = None
+) -> list[OffsetRange]:
+    """One range per task. Big ones are cut so that there are about `parts_min`; empty ones need no task."""
+    whole = [found for found in ranges if found.size > 0]
+    if rows_per_part_max is not None:
+        whole = [part for found in whole for part in _cut(found, math.ceil(found.size / rows_per_part_max))]
+    if parts_min is None or len(whole) >= parts_min:
+        return whole
+    total = sum(found.size for found in whole)
+    small = [found for found in whole if _parts(found.size, total, parts_min) == 1]
+    # The small ones take a task each whatever their size: the others share what is left.
+    left_parts = max(1, parts_min - len(small))
+    left_rows = total - sum(found.size for found in small)
+    uncut = set(small)
+    return [
+        part
+        for found in whole
+        for part in _cut(found, 1 if found in uncut else _parts(found.size, left_rows, left_parts))
+    ]
+
+
+def _parts(size: int, total: int, parts: int) -> int:
+    return max(1, math.floor(size * parts / total + 0.5))
+
+
+def _cut(found: OffsetRange, parts: int) -> list[OffsetRange]:
+    parts = min(parts, found.size)
+    edges = [found.start + found.size * number // parts for number in range(parts + 1)]
+    return [
+        OffsetRange(found.partition, start, end) for start, end in zip(edges[:-1], edges[1:], strict=True) if end > start
+    ]
+
+
+def missing_and_surplus(
+    given: Iterable[TopicPartition], existing: Iterable[TopicPartition], name: str
+) -> str | None:
+    """Spark's rule: whoever gives offsets gives them for every partition, so that none is read by surprise."""
+    given_set, existing_set = set(given), set(existing)
+    missing, surplus = sorted(existing_set - given_set), sorted(given_set - existing_set)
+    if missing:
+        return f"{name} must name every partition that is read; it lacks {_listed(missing)} (-2: earliest, -1: latest)"
+    if surplus:
+        return f"{name} names {_listed(surplus)}, which is not among the partitions that are read"
+    return None
+
+
+def _listed(partitions: Sequence[TopicPartition], shown: int = 5) -> str:
+    more = f" and {len(partitions) - shown} more" if len(partitions) > shown else ""
+    return ", ".join(str(partition) for partition in partitions[:shown]) + more
+
+
+def _grouped(offsets: Offsets) -> OffsetJson:
+    document: OffsetJson = {}
+    for topic, number in sorted(offsets):
+        document.setdefault(topic, {})[str(number)] = offsets[TopicPartition(topic, number)]
+    return document
+
+
+def _expected(name: str, got: object) -> str:
+    shown = got if isinstance(got, str) else json.dumps(got)
+    return f'{name} wants JSON such as {{"topicA":{{"0":23,"1":-1}},"topicB":{{"0":-2}}}}, not `{shown}`'
