@@ -151,6 +151,7 @@ COMMANDS: tuple[Command, ...] = (
         "kafka-verifiable-consumer",
         ("org.apache.kafka.tools.VerifiableConsumer", "org.apache.kafka.clients.tools.VerifiableConsumer"),
     ),
+    Command("doctor", "doctor", "look at Java, Spark, ports, disk and clock, and say how to mend what is wrong"),
     Command("run-class", "run_class", "run a tool by the name of Kafka's Java class", "kafka-run-class"),
 )
 
