@@ -1,0 +1,86 @@
+"""What the options of all connectors have in common: they are checked, documented, and keep their secrets.
+
+A field's description is what `docs/connectors.md` says about it. A field marked `SECRET` is never printed.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import msgspec
+
+T = TypeVar("T")
+
+SECRET = msgspec.Meta(extra={"secret": True})
+HIDDEN = "***"
+
+Secret = Annotated[str, SECRET]
+
+_PASSWORD_IN_URL = re.compile(r"(?P<before>://[^/@\s:]*:)[^@\s]*(?=@)")
+_DURATION = re.compile(
+    r"\s*(?P<count>\d+(?:\.\d+)?)\s*(?P<unit>ms|millisecond|s|second|m|min|minute|h|hour|d|day)s?\s*$"
+)
+_SECONDS = {"ms": 0.001, "millisecond": 0.001, "s": 1.0, "second": 1.0, "m": 60.0, "min": 60.0, "minute": 60.0}
+_SECONDS |= {"h": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0}
+
+SPARK_OPTION = "secretOptions"
+"""Spark hides options of this name (`secret`) wherever it shows a plan."""
+
+
+class ConnectorOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The keys of an entry in a pipeline file."""
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"{type(self).__name__}({fields})"
+
+    def __rich_repr__(self) -> Iterator[tuple[str, Any]]:  # type: ignore[override]  # msgspec's own shows secrets
+        secrets = secret_fields(type(self))
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if name in secrets and value is not None:
+                value = HIDDEN
+            elif isinstance(value, str):
+                value = without_password(value)
+            yield name, value
+
+
+def secret_fields(options: type) -> frozenset[str]:
+    hints = get_type_hints(options, include_extras=True)
+    return frozenset(name for name, hint in hints.items() if _is_secret(hint))
+
+
+def _is_secret(hint: Any) -> bool:
+    if SECRET in getattr(hint, "__metadata__", ()):
+        return True
+    return any(_is_secret(part) for part in getattr(hint, "__args__", ()))
+
+
+def without_password(text: str) -> str:
+    """URLs keep everything but their password."""
+    return _PASSWORD_IN_URL.sub(rf"\g<before>{HIDDEN}", text)
+
+
+def duration_seconds(text: str) -> float:
+    """`5 seconds`, `200 ms`, `1 hour`. ValueError says what is understood."""
+    found = _DURATION.match(text)
+    if found is None:
+        raise ValueError(f"`{text}` is no duration: write for instance `5 seconds`, `200 ms` or `1 hour`")
+    return float(found["count"]) * _SECONDS[found["unit"]]
+
+
+def duration_problems(option: str, text: str) -> list[str]:
+    try:
+        duration_seconds(text)
+    except ValueError as error:
+        return [f"{option}: {error}"]
+    return []
+
+
+def to_spark(options: msgspec.Struct) -> dict[str, str]:
+    """How a struct reaches a Python data source: as one option that Spark never shows."""
+    return {SPARK_OPTION: msgspec.json.encode(options).decode()}
+
+
+def from_spark(options: Any, kind: type[T]) -> T:
+    return msgspec.json.decode(options[SPARK_OPTION], type=kind)
