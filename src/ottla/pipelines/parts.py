@@ -1,0 +1,98 @@
+"""A pipeline that has been checked: every entry has its connector or step, every name means something."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from ottla.pipelines.connectors.base import Sink, Source
+from ottla.pipelines.secrets import Secrets
+from ottla.pipelines.spec import Entry, Pipeline
+from ottla.pipelines.steps.base import Step
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How the records of a source become rows. Only sources of records have one."""
+
+    format: str = "raw"
+    schema: str | None = None
+    options: dict[str, str] = field(default_factory=dict)
+    keep: dict[str, str] = field(default_factory=dict)
+    """Columns of the record that the row keeps, by their new names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourcePart:
+    name: str
+    kind: str
+    type: type[Source]
+    entry: Entry
+    """What its `Options` are made from; secrets are still references."""
+    reading: Reading | None
+
+    def open(self, secrets: Secrets) -> Source:
+        return _open(self.type, secrets.fill_in(self.entry))
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepPart:
+    number: int
+    label: str
+    kind: str
+    step: Step
+    input: str | None
+    """The frame it starts from, where the file says so."""
+    result: str | None
+    """The name of what it makes."""
+    words: frozenset[str]
+    """Every word in its options: the frames that it may look at by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinkPart:
+    name: str
+    kind: str
+    type: type[Sink]
+    entry: Entry
+    input: str | None
+
+    def open(self, secrets: Secrets) -> Sink:
+        return _open(self.type, secrets.fill_in(self.entry))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseParts:
+    name: str
+    sources: dict[str, SourcePart]
+    tables: dict[str, SourcePart]
+    steps: list[StepPart]
+    sinks: list[SinkPart]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedPipeline:
+    path: Path
+    spec: Pipeline
+    phases: list[PhaseParts]
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def base_dir(self) -> Path:
+        return self.path.resolve().parent
+
+    def sinks(self) -> Iterator[SinkPart]:
+        for phase in self.phases:
+            yield from phase.sinks
+
+
+def _open(part: type[P], entry: Entry) -> P:
+    options: Any = msgspec.convert(entry, part.Options)  # type: ignore[attr-defined]
+    return part(options)  # type: ignore[call-arg]

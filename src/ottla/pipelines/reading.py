@@ -1,0 +1,76 @@
+"""Records to rows: the format of a source, the columns that it keeps of the record, and where each row came from."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from ottla.model.errors import OttlaError
+from ottla.pipelines.frames import ORIGIN, ORIGIN_TYPE
+from ottla.pipelines.parts import Reading
+from ottla.pipelines.structs import Problem, read_struct
+from ottla.spark.formats.api import build_format
+from ottla.spark.formats.spec import ERROR, PARSED, Format, FormatSpec
+
+RECORD_COLUMNS = ("key", "topic", "partition", "offset", "timestamp", "headers")
+FAILURE = "__failure"
+"""Why a record could not be read; null for the others."""
+
+
+class _Keys(msgspec.Struct, forbid_unknown_fields=True):
+    format: str = "raw"
+    schema: str | None = None
+    format_options: dict[str, Any] = {}
+    keep: list[str] | dict[str, str] = []
+
+
+def read_reading(entry: Mapping[str, Any], place: str) -> tuple[Reading | None, list[Problem]]:
+    """The keys of a source that say how its records are read, and what is wrong with them."""
+    keys, problems = read_struct(entry, _Keys, place, "a source of records")
+    if keys is None:
+        return None, problems
+    keep = keys.keep if isinstance(keys.keep, dict) else {name: name for name in keys.keep}
+    for name, column in keep.items():
+        if column not in RECORD_COLUMNS:
+            known = ", ".join(RECORD_COLUMNS)
+            problems.append((f"{place}.keep", f"a record has no `{column}` that `{name}` could keep; it has {known}"))
+    reading = Reading(format=keys.format, schema=keys.schema, options=keys.format_options, keep=keep)
+    try:
+        _format(reading, Path())
+    except OttlaError as error:
+        problems.append((f"{place}.format", str(error)))
+    return (None if problems else reading), problems
+
+
+def read_rows(records: DataFrame, reading: Reading, source: str, base_dir: Path) -> DataFrame:
+    """Rows with `__origin` and `__failure`: a record that cannot be read is a row of nulls with its reason."""
+    parsed = _format(reading, base_dir).parse(records.withColumn(ORIGIN, origin(records, source)), "value")
+    kept = [_kept(column).alias(name) for name, column in reading.keep.items()]
+    return parsed.select(f"{PARSED}.*", *kept, sf.col(ORIGIN), sf.col(ERROR).alias(FAILURE))
+
+
+def origin(records: DataFrame, source: str) -> Column:
+    """The struct of `frames.ORIGIN_TYPE`, with null for what a system's records do not have."""
+    fields = []
+    for field in ORIGIN_TYPE.fields:
+        if field.name == "source":
+            value = sf.lit(source)
+        elif field.name in records.columns:
+            value = sf.col(field.name).cast(field.dataType)
+        else:
+            value = sf.lit(None).cast(field.dataType)
+        fields.append(value.alias(field.name))
+    return sf.struct(*fields)
+
+
+def _kept(column: str) -> Column:
+    return sf.col(column).cast("string") if column == "key" else sf.col(column)
+
+
+def _format(reading: Reading, base_dir: Path) -> Format:
+    return build_format(
+        FormatSpec(name=reading.format, schema=reading.schema, options=reading.options, base_dir=base_dir)
+    )
