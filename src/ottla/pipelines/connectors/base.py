@@ -36,6 +36,8 @@ class SourceContext:
     """At most so many records per batch, where the system can."""
     client: Mapping[str, str] = field(default_factory=dict)
     """Kafka client settings (`security.protocol`, ...) from the file, secrets already filled in."""
+    group: str | None = None
+    """The consumer group to show progress in; None where the batch's transaction does that."""
 
 
 @dataclass(frozen=True, kw_only=True)

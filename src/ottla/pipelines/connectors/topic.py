@@ -1,0 +1,218 @@
+"""Topics: a source of records, a table (the latest value of each key), and a sink.
+
+The sink only says which records a row becomes. Writing is the runner's: the rows of all topics of a batch, dead letters
+and the source's offsets go into one transaction.
+"""
+
+import re
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Literal
+
+import msgspec
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.types import BinaryType
+
+from ottla.model.errors import ApiError, OttlaError
+from ottla.model.names import check_topic_name
+from ottla.pipelines.connectors.base import Batch, SourceContext, Written
+from ottla.pipelines.errors import ConnectorProblem
+from ottla.pipelines.frames import HEADERS
+from ottla.spark.formats.api import build_format, encode
+from ottla.spark.formats.spec import FormatSpec
+
+_PATTERN = re.compile(r"/(?P<pattern>.+)/")
+
+
+class TopicSourceOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    topic: str | list[str]
+    """A topic, a list of topics, or a pattern between slashes: `/orders\\..*/`."""
+    start: str = "earliest"
+    """`earliest`, `latest`, or a time such as `2026-01-31T12:00:00Z`: where a new pipeline begins."""
+    min_partitions: int | None = None
+    """Cut big partitions so that there are about so many tasks."""
+    on_data_loss: Literal["stop", "continue"] = "stop"
+    """What to do if records that were not read yet have been deleted."""
+    isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
+
+
+class TopicSource:
+    KIND: ClassVar[str] = "topic"
+    Options: ClassVar[type[TopicSourceOptions]] = TopicSourceOptions
+    RAW: ClassVar[bool] = True
+
+    def __init__(self, options: TopicSourceOptions) -> None:
+        self._options = options
+
+    def problems(self) -> list[str]:
+        options, problems = self._options, []
+        for topic in self.topics:
+            problems += _wrong_name(topic)
+        if not self.topics and self.pattern is None:
+            problems.append("`topic` names none")
+        if self.pattern is not None:
+            try:
+                re.compile(self.pattern)
+            except re.error as error:
+                problems.append(f"`topic`: {self.pattern} is not a regular expression: {error}")
+        if options.start not in ("earliest", "latest") and _milliseconds(options.start) is None:
+            problems.append(f"`start: {options.start}` is not earliest, latest or a time such as 2026-01-31T12:00:00Z")
+        if options.min_partitions is not None and options.min_partitions < 1:
+            problems.append("`min_partitions` wants at least 1")
+        return problems
+
+    @property
+    def topics(self) -> list[str]:
+        if isinstance(self._options.topic, list):
+            return self._options.topic
+        return [] if self.pattern is not None else [self._options.topic]
+
+    @property
+    def pattern(self) -> str | None:
+        if isinstance(self._options.topic, list):
+            return None
+        found = _PATTERN.fullmatch(self._options.topic)
+        return found["pattern"] if found else None
+
+    def reads(self, topic: str) -> bool:
+        return topic in self.topics or (self.pattern is not None and bool(re.fullmatch(self.pattern, topic)))
+
+    def stream(self, context: SourceContext) -> DataFrame:
+        options = self._connection(context)
+        if self._options.start in ("earliest", "latest"):
+            options["startingOffsets"] = self._options.start
+        else:
+            options["startingTimestamp"] = str(_milliseconds(self._options.start))
+            options["startingOffsetsByTimestampStrategy"] = "latest"
+        if context.max_records is not None:
+            options["maxOffsetsPerTrigger"] = str(context.max_records)
+        if context.group is not None:
+            options["groupId"] = context.group
+        return context.spark.readStream.format("ottla").options(**options).load()
+
+    def table(self, context: SourceContext) -> DataFrame:
+        options = self._connection(context)
+        if self._options.start not in ("earliest", "latest"):
+            options["startingTimestamp"] = str(_milliseconds(self._options.start))
+        return context.spark.read.format("ottla").options(**options).load()
+
+    def _connection(self, context: SourceContext) -> dict[str, str]:
+        options = {f"kafka.{name}": value for name, value in context.client.items()}
+        options["kafka.bootstrap.servers"] = context.bootstrap
+        options["kafka.isolation.level"] = self._options.isolation
+        options["includeHeaders"] = "true"
+        if self.pattern is not None:
+            options["subscribePattern"] = self.pattern
+        else:
+            options["subscribe"] = ",".join(self.topics)
+        if self._options.min_partitions is not None:
+            options["minPartitions"] = str(self._options.min_partitions)
+        if self._options.on_data_loss == "continue":
+            options["failOnDataLoss"] = "false"
+        return options
+
+
+def latest_by_key(records: DataFrame) -> DataFrame:
+    """A compacted topic as a table: of each key the last record, unless that says that the key is gone."""
+    columns = [sf.col(name) for name in records.columns if name != "key"]
+    # Keys live in one partition, where offsets order them; another topic or partition comes after by time only.
+    order = sf.struct("timestamp", "partition", "offset")
+    last = (
+        records.filter(sf.col("key").isNotNull())
+        .groupBy("key")
+        .agg(sf.max_by(sf.struct(*columns), order).alias("__last"))
+    )
+    return last.select("key", "__last.*").filter(sf.col("value").isNotNull())
+
+
+class TopicSinkOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    topic: str
+    key: str | None = None
+    """A column, or any SQL expression; its text is the key. Binary columns are taken as they are."""
+    format: str = "json"
+    schema: str | None = None
+    format_options: dict[str, Any] = {}
+    columns: list[str] | None = None
+    """What the value is made of, if not of all columns."""
+    headers: dict[str, str] = {}
+    """Header names, and the columns or expressions that they come from."""
+    partition: str | None = None
+    """A column or expression with the partition's number; without it the key decides, as in every Kafka client."""
+    timestamp: str | None = None
+    """A column or expression; without it the time of writing."""
+    delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
+    compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "lz4"
+
+
+class TopicSink:
+    KIND: ClassVar[str] = "topic"
+    Options: ClassVar[type[TopicSinkOptions]] = TopicSinkOptions
+    VERSIONED: ClassVar[tuple[str, str]] = ("topic", "{}.{version}")
+
+    def __init__(self, options: TopicSinkOptions) -> None:
+        self.options = options
+
+    def problems(self) -> list[str]:
+        problems = _wrong_name(self.options.topic)
+        try:
+            build_format(self._format())
+        except OttlaError as error:
+            problems.append(str(error))
+        return problems
+
+    def rows(self, frame: DataFrame) -> DataFrame:
+        """The records, in the shape of `frames.TOPIC_ROW`."""
+        options = self.options
+        null = sf.lit(None)
+        return frame.select(
+            _bytes(frame, options.key).alias("key"),
+            encode(frame, self._format(), options.columns).alias("value"),
+            self._headers(frame).alias("headers"),
+            sf.lit(options.topic).alias("topic"),
+            (sf.expr(options.partition) if options.partition else null).cast("int").alias("partition"),
+            (sf.expr(options.timestamp) if options.timestamp else null).cast("timestamp").alias("timestamp"),
+        )
+
+    def write(self, frame: DataFrame, batch: Batch) -> Written:
+        raise ConnectorProblem("topics are written by the runner, all of a batch in one transaction")
+
+    def _format(self) -> FormatSpec:
+        options = self.options
+        return FormatSpec(name=options.format, schema=options.schema, options=options.format_options)
+
+    def _headers(self, frame: DataFrame) -> Column:
+        if not self.options.headers:
+            return sf.lit(None).cast(HEADERS)
+        return sf.array(
+            *(
+                sf.struct(sf.lit(name).alias("key"), _bytes(frame, column).alias("value"))
+                for name, column in self.options.headers.items()
+            )
+        ).cast(HEADERS)
+
+
+def _bytes(frame: DataFrame, expression: str | None) -> Column:
+    if expression is None:
+        return sf.lit(None).cast("binary")
+    chosen = sf.expr(expression)
+    if isinstance(frame.select(chosen).schema.fields[0].dataType, BinaryType):
+        return chosen
+    return chosen.cast("string").cast("binary")
+
+
+def _wrong_name(topic: str) -> list[str]:
+    if "${" in topic:
+        return []
+    try:
+        check_topic_name(topic)
+    except ApiError as error:
+        return [f"`topic`: {error}"]
+    return []
+
+
+def _milliseconds(text: str) -> int | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
