@@ -7,9 +7,14 @@ OttlaError
     RequestTimeout       no answer within the time given; the same holds
     UnsupportedByBroker  broker and client share no version of a request
     InvalidSetting       a client setting that is unknown, contradicts another, or would be ignored
+    DeliveryTimeout      records could not be handed over within delivery.timeout.ms
+  ApiError
+    ProducerFenced       another producer has the transactional id now
+    TransactionLost      the transaction is not open any more: it timed out, or was ended by someone else
+    RecordsRefused       a partition refuses these records for good
 """
 
-from ottla.model.errors import OttlaError
+from ottla.model.errors import ApiError, OttlaError
 
 
 class ClientError(OttlaError):
@@ -34,3 +39,19 @@ class UnsupportedByBroker(ClientError):
 
 class InvalidSetting(ClientError):
     """A setting cannot be what it is; the message names it and says what to write."""
+
+
+class DeliveryTimeout(ClientError):
+    """Records were tried again and again until their time was over."""
+
+
+class ProducerFenced(ApiError):
+    """Whoever gets this must stop: its successor is at work."""
+
+
+class TransactionLost(ApiError):
+    """What was written in the transaction is aborted, or will be."""
+
+
+class RecordsRefused(ApiError):
+    """Trying again cannot help."""
