@@ -3,7 +3,7 @@
 import asyncio
 import struct
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import NamedTuple
 from uuid import UUID
 
@@ -109,7 +109,7 @@ class PartitionFetcher:
 
         return await self._cluster.retrying(attempt)
 
-    async def read(self, start: int, end: int) -> AsyncIterator[Fetched]:
+    async def read(self, start: int, end: int) -> AsyncGenerator[Fetched, None]:
         """All answers that hold the offsets from `start` up to `end`; the next fetch is under way while one is used.
 
         Ends early where the log says that nothing is left below `end`: compaction may have taken the last offsets.

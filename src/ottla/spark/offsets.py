@@ -156,13 +156,13 @@ def _cut(found: OffsetRange, parts: int) -> list[OffsetRange]:
     parts = min(parts, found.size)
     edges = [found.start + found.size * number // parts for number in range(parts + 1)]
     return [
-        OffsetRange(found.partition, start, end) for start, end in zip(edges[:-1], edges[1:], strict=True) if end > start
+        OffsetRange(found.partition, start, end)
+        for start, end in zip(edges[:-1], edges[1:], strict=True)
+        if end > start
     ]
 
 
-def missing_and_surplus(
-    given: Iterable[TopicPartition], existing: Iterable[TopicPartition], name: str
-) -> str | None:
+def missing_and_surplus(given: Iterable[TopicPartition], existing: Iterable[TopicPartition], name: str) -> str | None:
     """Spark's rule: whoever gives offsets gives them for every partition, so that none is read by surprise."""
     given_set, existing_set = set(given), set(existing)
     missing, surplus = sorted(existing_set - given_set), sorted(given_set - existing_set)

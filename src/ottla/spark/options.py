@@ -289,3 +289,8 @@ def _duration_ms(text: str | None, default: int) -> int:
     if found is None or unit not in _UNITS_MS:
         raise InvalidOption(f"maxTriggerDelay is a time such as 500ms, 30s, 15m or 1h, not `{text}`")
     return int(int(found[1]) * _UNITS_MS[unit])
+
+
+def wants_headers(options: Mapping[str, str]) -> bool:
+    """Whether rows have a column of headers; asked before the other options are."""
+    return _Getter({name.lower(): value for name, value in options.items()}).flag("includeHeaders", default=False)

@@ -1,9 +1,53 @@
 """`format("ottla")`: the data source that Spark finds through `pyspark_ottla`."""
 
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from ottla.spark.options import wants_headers
+
+ROW = StructType(
+    [
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("timestamp", TimestampType()),
+        StructField("timestampType", IntegerType()),
+    ]
+)
+"""A record as Spark's Kafka connector shows it."""
+
+HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
 
 class OttlaDataSource(DataSource):
     @classmethod
     def name(cls) -> str:
         return "ottla"
+
+    def schema(self) -> StructType:
+        if not wants_headers(self.options):
+            return ROW
+        return StructType([*ROW.fields, StructField("headers", HEADERS)])
+
+    # Each is imported when it is used: a worker that reads has no need for what writes.
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from ottla.spark.reader import BatchReader  # noqa: PLC0415
+
+        return BatchReader(self.options)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        from ottla.spark.reader import StreamReader  # noqa: PLC0415
+
+        return StreamReader(self.options)

@@ -1,0 +1,215 @@
+"""The driver's side of a read: batch and streaming. Decisions are in `offsets`, questions to brokers in `resolving`."""
+
+import logging
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+
+from ottla.client.groups import commit_offsets
+from ottla.model.errors import ApiError
+from ottla.model.names import TopicPartition
+from ottla.spark import loop, resolving
+from ottla.spark.connections import shared_cluster
+from ottla.spark.errors import DataLoss
+from ottla.spark.fetch import read_range
+from ottla.spark.offsets import OffsetRange, Offsets, StreamOffset, divide, limit_rows, waiting_rows
+from ottla.spark.options import ReadOptions, parse_read_options
+
+_log = logging.getLogger(__name__)
+
+
+class RangePartition(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, range_: OffsetRange) -> None:
+        super().__init__(range_)
+
+
+def _read(partition: InputPartition, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+    # Where nothing is to be read Spark still starts one task, with a partition that is None.
+    return read_range(partition.value, options) if partition.value is not None else iter(())
+
+
+class BatchReader(DataSourceReader):
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = parse_read_options(options, streaming=False)
+
+    def partitions(self) -> list[InputPartition]:
+        return [RangePartition(part) for part in loop.run(self._plan())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(partition, self._options)
+
+    async def _plan(self) -> list[OffsetRange]:
+        options = self._options
+        cluster = shared_cluster(options.consumer.client)
+        partitions = await resolving.find_partitions(cluster, options.subscription)
+        resolving.check_all_there(options.subscription, partitions)
+        begins = await resolving.resolve(cluster, options.starting, partitions, options)
+        begins = await resolving.check_within_log(cluster, begins, options.starting, options)
+        ends = await resolving.resolve(cluster, options.ending, partitions, options)
+        ends = await resolving.check_within_log(cluster, ends, options.ending, options)
+        ranges = [OffsetRange(partition, begins.get(partition, end), end) for partition, end in sorted(ends.items())]
+        return divide(ranges, parts_min=options.parts_min, rows_per_part_max=options.rows_per_part_max)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Spark asks it, in a process of its own on the driver, what a micro-batch reads.
+
+    What Spark promises, and this relies on: `latestOffset(start, ...)` comes when the batch that ended at `start` is
+    complete, so `start` is what the query's group may commit. `commit(end)` comes later, and never for the last batch.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = parse_read_options(options, streaming=True)
+        self._initial: StreamOffset | None = None
+        self._target: dict[TopicPartition, int] | None = None
+        self._latest: dict[TopicPartition, int] | None = None
+        self._topic_ids: dict[str, uuid.UUID] = {}
+        self._group = self._options.group
+        self._shown_in_group: Offsets | None = None
+        self._last_batch_at: float | None = None
+
+    # Offsets.
+
+    def initialOffset(self) -> dict[str, object]:  # noqa: N802
+        if self._initial is None:
+            self._initial = loop.run(self._resolve_initial())
+        return self._initial.to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        if self._options.rows_max is not None:
+            return ReadMaxRows(self._options.rows_max)
+        if self._options.rows_min is not None:
+            return ReadMinRows(self._options.rows_min)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._target = loop.run(self._find_latest())
+
+    def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:  # noqa: N802
+        return loop.run(self._next_offset(start, limit))
+
+    def reportLatestOffset(self) -> dict[str, object] | None:  # noqa: N802
+        return None if self._latest is None else StreamOffset(self._latest).to_json()
+
+    def commit(self, end: dict[str, object]) -> None:
+        """Nothing to do: the next `latestOffset` shows the same offsets in the group, and sooner."""
+
+    # Planning and reading.
+
+    def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
+        return [RangePartition(part) for part in loop.run(self._plan(start, end))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(partition, self._options)
+
+    async def _resolve_initial(self) -> StreamOffset:
+        options = self._options
+        cluster = shared_cluster(options.consumer.client)
+        partitions = await resolving.find_partitions(cluster, options.subscription)
+        resolving.check_all_there(options.subscription, partitions)
+        offsets = await resolving.resolve(cluster, options.starting, partitions, options)
+        return StreamOffset(await resolving.check_within_log(cluster, offsets, options.starting, options))
+
+    async def _find_latest(self) -> dict[TopicPartition, int]:
+        cluster = shared_cluster(self._options.consumer.client)
+        partitions = await resolving.find_partitions(cluster, self._options.subscription)
+        self._notice_new_topics(partitions)
+        return await resolving.latest(cluster, partitions, committed=self._options.consumer.fetch.committed)
+
+    def _notice_new_topics(self, partitions: resolving.Partitions) -> None:
+        for partition, topic_id in partitions.items():
+            known = self._topic_ids.setdefault(partition.topic, topic_id)
+            if known != topic_id:
+                self._lost(f"the topic `{partition.topic}` was deleted and made again")
+                self._topic_ids[partition.topic] = topic_id
+
+    async def _next_offset(self, start_json: dict[str, object], limit: ReadLimit) -> dict[str, object]:
+        start = StreamOffset.from_json(start_json)
+        await self._show_in_group(start)
+        latest = self._target if self._target is not None else await self._find_latest()
+        self._latest = latest
+        begins = await self._begins(start, latest)
+        ends = self._limited(begins, latest, limit)
+        if ends is None or ends == dict(start.offsets):
+            return start_json
+        self._last_batch_at = time.monotonic()
+        first = self._initial is not None and start.offsets == self._initial.offsets
+        noted = begins if first else {tp: at for tp, at in begins.items() if start.offsets.get(tp) != at}
+        return StreamOffset(ends, noted, self._generated_group).to_json()
+
+    async def _begins(self, start: StreamOffset, latest: Offsets) -> dict[TopicPartition, int]:
+        """Where the next batch begins in each partition: where the last one ended, or at the beginning of new ones."""
+        gone = sorted(set(start.offsets) - set(latest))
+        if gone:
+            self._lost(f"{', '.join(str(partition) for partition in gone)} is gone")
+        new = [partition for partition in latest if partition not in start.offsets]
+        shorter = [tp for tp, end in latest.items() if end < start.offsets.get(tp, 0)]
+        for partition in shorter:
+            self._lost(f"{partition} ends at {latest[partition]}, and had been read up to {start.offsets[partition]}")
+        firsts = await resolving.earliest(shared_cluster(self._options.consumer.client), [*new, *shorter])
+        for partition in new:
+            if firsts.get(partition, 0) > 0:
+                self._lost(f"the new partition {partition} begins at {firsts[partition]} instead of 0")
+        return {tp: firsts.get(tp, start.offsets.get(tp, end)) for tp, end in latest.items()}
+
+    def _limited(self, begins: Offsets, latest: Offsets, limit: ReadLimit) -> dict[TopicPartition, int] | None:
+        """Where the next batch ends; None if it is to wait for more."""
+        if isinstance(limit, ReadAllAvailable):
+            return dict(latest)
+        rows_min = self._options.rows_min
+        if rows_min is not None and self._target is None and self._last_batch_at is not None:
+            waited_ms = (time.monotonic() - self._last_batch_at) * 1000
+            if waited_ms < self._options.trigger_delay_ms_max and waiting_rows(begins, latest) < rows_min:
+                return None
+        return limit_rows(begins, latest, limit.max_rows) if isinstance(limit, ReadMaxRows) else dict(latest)
+
+    def _lost(self, what: str) -> None:
+        if self._options.fail_on_data_loss:
+            raise DataLoss(
+                f"{what}, so records may have been missed. Topics were deleted, or shortened by retention, while the "
+                "query was behind or did not run. To go on with what is there, set failOnDataLoss=false"
+            )
+        _log.warning("data loss: %s; going on, as failOnDataLoss=false says", what)
+
+    async def _plan(self, start_json: Mapping[str, object], end_json: Mapping[str, object]) -> list[OffsetRange]:
+        start, end = StreamOffset.from_json(start_json), StreamOffset.from_json(end_json)
+        begins = {**start.offsets, **end.begins}
+        unknown = [partition for partition in end.offsets if partition not in begins]
+        begins.update(await resolving.earliest(shared_cluster(self._options.consumer.client), unknown))
+        ranges = [OffsetRange(tp, begins.get(tp, stop), stop) for tp, stop in sorted(end.offsets.items())]
+        return divide(ranges, parts_min=self._options.parts_min, rows_per_part_max=self._options.rows_per_part_max)
+
+    # The group.
+
+    @property
+    def _generated_group(self) -> str | None:
+        return self._group if self._options.group_prefix is not None else None
+
+    async def _show_in_group(self, start: StreamOffset) -> None:
+        """Commit what is done to the query's group, so that every Kafka tool shows its lag."""
+        if self._group is None and self._options.group_prefix is not None:
+            self._group = start.group or f"{self._options.group_prefix}-{uuid.uuid4()}"
+        if self._group is None or self._shown_in_group == start.offsets:
+            return
+        cluster = shared_cluster(self._options.consumer.client)
+        try:
+            await commit_offsets(cluster, self._group, start.offsets)
+        except ApiError as error:
+            raise ApiError(
+                error.code,
+                f"the query's progress cannot be committed to the group `{self._group}`: {error}. A query shares its "
+                "group with nobody: give it one of its own with the option groupId",
+            ) from error
+        self._shown_in_group = start.offsets
