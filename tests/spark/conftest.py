@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from tests.spark.feeding import MakeTopic, Records, create_topic
 
 from ottla.testing import RunningBroker
 from ottla.testing import broker as started_broker
-from spark.feeding import MakeTopic, Records, create_topic
 
 
 @pytest.fixture(scope="session")

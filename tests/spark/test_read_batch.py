@@ -2,9 +2,9 @@
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from tests.spark.feeding import MakeTopic, Records
 
 from ottla.testing import RunningBroker
-from spark.feeding import MakeTopic, Records
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
+from tests.spark.feeding import MakeTopic, Records
 
 from ottla.testing import RunningBroker
-from spark.feeding import MakeTopic, Records
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -23,18 +23,20 @@ class Stream:
         self.options = {"kafka.bootstrap.servers": bootstrap, **options}
         self.batches: dict[int, list[str]] = {}
 
-    def start(self, **trigger: object) -> StreamingQuery:
+    def start(self, processing_time: str | None = None) -> StreamingQuery:
         def keep(frame: DataFrame, batch_id: int) -> None:
             self.batches[batch_id] = sorted(row.value.decode() for row in frame.select("value").collect())
 
         frame = self.spark.readStream.format("ottla").options(**self.options).load()
         writer = frame.writeStream.option("checkpointLocation", str(self.checkpoint)).foreachBatch(keep)
-        return writer.trigger(**(trigger or {"availableNow": True})).start()  # type: ignore[arg-type]
+        if processing_time is None:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=processing_time).start()
 
     def run(self) -> list[list[str]]:
         """All that is there now, batch by batch."""
         self.batches = {}
-        query = self.start(availableNow=True)
+        query = self.start()
         query.awaitTermination()
         return [self.batches[number] for number in sorted(self.batches)]
 

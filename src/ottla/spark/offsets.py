@@ -10,6 +10,7 @@ was generated for the query's group.
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from ottla.model.names import TopicPartition
@@ -20,6 +21,8 @@ EARLIEST = -2
 
 Offsets = Mapping[TopicPartition, int]
 OffsetJson = dict[str, dict[str, int]]
+
+NO_OFFSETS: Offsets = {}
 
 _FROM = "#from"
 _GROUP = "#group"
@@ -41,7 +44,7 @@ class StreamOffset(NamedTuple):
     """Where a stream stands behind a batch, with the notes that a replay of this batch needs."""
 
     offsets: Offsets
-    begins: Offsets = {}
+    begins: Offsets = NO_OFFSETS
     group: str | None = None
 
     def to_json(self) -> dict[str, object]:
@@ -155,11 +158,7 @@ def _parts(size: int, total: int, parts: int) -> int:
 def _cut(found: OffsetRange, parts: int) -> list[OffsetRange]:
     parts = min(parts, found.size)
     edges = [found.start + found.size * number // parts for number in range(parts + 1)]
-    return [
-        OffsetRange(found.partition, start, end)
-        for start, end in zip(edges[:-1], edges[1:], strict=True)
-        if end > start
-    ]
+    return [OffsetRange(found.partition, start, end) for start, end in pairwise(edges) if end > start]
 
 
 def missing_and_surplus(given: Iterable[TopicPartition], existing: Iterable[TopicPartition], name: str) -> str | None:

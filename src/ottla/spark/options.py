@@ -11,7 +11,7 @@ from ottla.client.settings import ConsumerSettings, consumer_settings
 from ottla.model.errors import ApiError
 from ottla.model.names import TopicPartition, check_topic_name
 from ottla.spark.errors import InvalidOption
-from ottla.spark.offsets import EARLIEST, LATEST, Offsets, parse_assignment, parse_offsets
+from ottla.spark.offsets import EARLIEST, LATEST, NO_OFFSETS, Offsets, parse_assignment, parse_offsets
 
 KAFKA_PREFIX = "kafka."
 
@@ -33,7 +33,7 @@ _REFUSED: Mapping[str, str] = {
 }
 # What Spark's connector forbids, for its reasons, which hold here too.
 _FORBIDDEN_SETTINGS: Mapping[str, str] = {
-    "auto.offset.reset": "use the option startingOffsets: where a query starts is decided once, then its checkpoint does",
+    "auto.offset.reset": "use the option startingOffsets: it decides once, and then the checkpoint does",
     "enable.auto.commit": "offsets belong to the checkpoint; with the option groupId they are shown in a group as well",
     "key.deserializer": "keys always come as bytes; use DataFrame operations to read them",
     "value.deserializer": "values always come as bytes; use DataFrame operations to read them",
@@ -60,7 +60,7 @@ class Bound(NamedTuple):
     kind: BoundKind
     option: str
     """The option that it comes from, for messages."""
-    offsets: Offsets = {}
+    offsets: Offsets = NO_OFFSETS
     """Offsets (-1 latest, -2 earliest) or timestamps, by partition."""
     timestamp_ms: int = 0
     latest_if_none: bool = False

@@ -100,7 +100,7 @@ async def resolve(
 
 
 async def _from_group(cluster: Cluster, partitions: Partitions, options: ReadOptions) -> dict[TopicPartition, int]:
-    """Where the group stands; partitions that it knows nothing of are read from their beginning, so nothing is missed."""
+    """Where the group stands; partitions that it does not know are read from their beginning: nothing is missed."""
     assert options.group is not None
     committed = await group_offsets(cluster, options.group)
     unknown = [partition for partition in partitions if partition not in committed]
