@@ -9,8 +9,8 @@ from ottla.protocol.compression import Buffer, Codec, decompress
 from ottla.protocol.errors import CorruptBatch
 from ottla.protocol.records import BATCH_OVERHEAD, BatchHeader, check_crc, decode_batch, iterate_batches
 from ottla.spark.kernel.arrow import Column, binary_column, buffer, column, constant_text, int32_column
-from ottla.spark.kernel.choice import kernel
-from ottla.spark.kernel.interface import REASONS, Columns, Cursor, Room, Status, cursor
+from ottla.spark.kernel.choice import chosen_kernel
+from ottla.spark.kernel.interface import REASONS, Columns, Cursor, Kernel, Room, Status, cursor
 
 HEADER_TYPE = pa.struct([("key", pa.string()), ("value", pa.binary())])
 HEADERS_TYPE = pa.list_(pa.field("element", HEADER_TYPE))
@@ -52,13 +52,14 @@ class Decoder:
         batch_rows_max: int = BATCH_ROWS_MAX,
         committed: bool = True,
         check_crcs: bool = True,
+        kernel: Kernel | None = None,
     ) -> None:
         self.next_offset = start
         """The offset to fetch from next: it moves over gaps, control batches and aborted records."""
         self._where = f"{topic}-{partition}"
         self._start, self._end = start, end
         self._committed, self._check_crcs = committed, check_crcs
-        self._kernel = kernel()
+        self._kernel = kernel or chosen_kernel()
         self._rows = _RowBuilder(topic, partition, batch_rows_max, include_headers)
 
     @property

@@ -12,8 +12,8 @@ from ottla.model.errors import OttlaError
 from ottla.protocol.compression import Buffer, Codec, compress
 from ottla.protocol.records import BATCH_OVERHEAD
 from ottla.spark.kernel.arrow import Column, int32_column, view_of_binary, view_of_lists
-from ottla.spark.kernel.choice import kernel
-from ottla.spark.kernel.interface import NO_BINARY, Binary, Int32s, Int64s, Payload, Rows
+from ottla.spark.kernel.choice import chosen_kernel
+from ottla.spark.kernel.interface import NO_BINARY, Binary, Int32s, Int64s, Kernel, Payload, Rows
 
 BATCH_BYTES = 256 * 1024
 STICKY_ROWS_MIN = 256
@@ -58,13 +58,14 @@ class Encoder:
         batch_bytes: int = BATCH_BYTES,
         default_topic: str | None = None,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        kernel: Kernel | None = None,
     ) -> None:
         self._partition_counts = partition_counts
         self._codec, self._level = codec, level
         self._payload_bytes = max(1, batch_bytes - BATCH_OVERHEAD)
         self._default_topic = default_topic
         self._clock_ms = clock_ms
-        self._kernel = kernel()
+        self._kernel = kernel or chosen_kernel()
         self._open: dict[tuple[str, int], _Filling] = {}
         self._full: list[_Filling] = []
         self._spread = secrets.randbelow(1 << 30)
@@ -76,7 +77,9 @@ class Encoder:
     def add(self, batch: pa.RecordBatch) -> None:
         if not batch.num_rows:
             return
-        topics, partitions = partition_rows(batch, self._partition_counts, self._default_topic, spread=self._spread)
+        topics, partitions = partition_rows(
+            batch, self._partition_counts, self._default_topic, spread=self._spread, kernel=self._kernel
+        )
         self._spread += 1
         rows = _rows(batch)
         now = self._clock_ms()
@@ -99,8 +102,9 @@ class Encoder:
                 filling = self._open[topic, partition] = _Filling(topic, partition, now, self._payload_bytes)
             payload = filling.payload
             payload.timestamp_delta = now - filling.base_timestamp
-            filling.max_timestamp = max(filling.max_timestamp, now)
             fitted = self._kernel.encode(rows, selected[at:], payload)
+            if fitted:
+                filling.max_timestamp = max(filling.max_timestamp, now)
             at += fitted
             if at == len(selected):
                 return
@@ -134,7 +138,12 @@ def topics_of(batch: pa.RecordBatch, default_topic: str | None) -> list[str]:
 
 
 def partition_rows(
-    batch: pa.RecordBatch, partition_counts: Mapping[str, int], default_topic: str | None, *, spread: int = 0
+    batch: pa.RecordBatch,
+    partition_counts: Mapping[str, int],
+    default_topic: str | None,
+    *,
+    spread: int = 0,
+    kernel: Kernel | None = None,
 ) -> tuple[TopicCodes, Int32s]:
     """The topic and partition of each row, as Kafka's default partitioner chooses.
 
@@ -152,7 +161,7 @@ def partition_rows(
     if open_rows.any():
         key = _column(batch, "key")
         if key is not None:
-            hashes = kernel().murmur2(_binary(key, "key"))
+            hashes = (kernel or chosen_kernel()).murmur2(_binary(key, "key"))
             keyed = open_rows & (hashes >= 0)
             partitions = np.where(keyed, hashes % counts, partitions)
             open_rows &= ~keyed

@@ -16,7 +16,7 @@ class NoSuchKernel(OttlaError):
 
 
 @functools.cache
-def kernel() -> Kernel:
+def chosen_kernel() -> Kernel:
     return choose(os.environ.get(VARIABLE, ""))
 
 
