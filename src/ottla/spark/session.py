@@ -1,6 +1,7 @@
 """A Spark session as Ottla wants it: this Python in the workers, loopback when local, quiet, quick micro-batches."""
 
 import contextlib
+import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -8,6 +9,7 @@ from pathlib import Path
 
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from ottla.model.errors import OttlaError
@@ -18,6 +20,9 @@ LOCAL_MASTER = "local[*]"
 # The default manager of checkpoint files costs about 0.1 s more per micro-batch (measured).
 _CHECKPOINT_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+LOG_LEVEL_VARIABLE = "OTTLA_SPARK_LOG_LEVEL"
+"""Unset, Spark says nothing but what is in no exception; `warn`, `info` or `debug` shows its log."""
+_LOGGERS_THAT_ALSO_THROW = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 DEFAULTS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
@@ -48,6 +53,9 @@ def build_session(name: str, master: str = LOCAL_MASTER, conf: Mapping[str, str]
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
+    if LOG_LEVEL_VARIABLE not in os.environ:
+        for logger in _LOGGERS_THAT_ALSO_THROW:
+            PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL)
     with _java_for_a_new_jvm():
         try:
             return builder.getOrCreate()
