@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ottla.cli import client_property_tables as tables
-from ottla.cli import client_security
 from ottla.cli.client_property_tables import Converted, Converter, boolean, integer
 from ottla.cli.options import parse_pairs, read_properties
 from ottla.cli.output import CommandError, note
+from ottla.client import security_names
+from ottla.client.errors import InvalidSetting
 
 DEFAULT_MAX_BLOCK_MS = 60_000
 DEFAULT_API_TIMEOUT_MS = 60_000
@@ -94,7 +95,7 @@ def admin_settings(properties: Mapping[str, str]) -> Converted:
     wanted = {
         name: value
         for name, value in properties.items()
-        if client_security.is_security(name) or name in tables.COMMON_SAME or name in tables.COMMON_CONVERTED
+        if security_names.is_security(name) or name in tables.COMMON_SAME or name in tables.COMMON_CONVERTED
     }
     translated, _notes = _translate(wanted, _COMMON, _COMMON)
     return translated
@@ -131,7 +132,7 @@ class _Side(NamedTuple):
 
 _COMMON = _Side(
     "client", tables.COMMON_SAME, tables.COMMON_CONVERTED,
-    tables.COMMON_DROPPED | client_security.DROPPED, tables.COMMON_REFUSED,
+    tables.COMMON_DROPPED | security_names.DROPPED, tables.COMMON_REFUSED,
 )  # fmt: skip
 _PRODUCER = _Side(
     "producer", tables.PRODUCER_SAME, tables.PRODUCER_CONVERTED, tables.PRODUCER_DROPPED, tables.PRODUCER_REFUSED
@@ -142,10 +143,13 @@ _CONSUMER = _Side(
 
 
 def _translate(properties: Mapping[str, str], side: _Side, other: _Side) -> tuple[Converted, tuple[str, ...]]:
-    result: Converted = dict(client_security.translate(dict(properties)))
+    try:
+        result: Converted = dict(security_names.translate(dict(properties)))
+    except InvalidSetting as error:
+        raise CommandError(str(error)) from None
     notes = []
     for name, value in properties.items():
-        if client_security.is_security(name) and name not in client_security.DROPPED:
+        if security_names.is_security(name) and name not in security_names.DROPPED:
             continue
         for table in (side, _COMMON):
             if name in table.refused:

@@ -4,18 +4,30 @@ import asyncio
 import contextlib
 import os
 import socket
+import ssl
 import struct
+import time
 from collections import deque
 from typing import NamedTuple, Self, TypeVar
 
-from ottla.client.errors import ConnectionLost, RequestTimeout, Unreachable, UnsupportedByBroker
-from ottla.client.security import PLAINTEXT, Security
+from ottla.client import sasl
+from ottla.client.errors import (
+    AuthenticationFailed,
+    ConnectionLost,
+    NotTrusted,
+    RequestTimeout,
+    Unreachable,
+    UnsupportedByBroker,
+)
+from ottla.client.security import PLAINTEXT, Sasl, Security, ssl_context
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.apis import response_header_is_flexible
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.errors import MalformedMessage
 from ottla.protocol.frames import SIZE, read_response_header, request_frame
 from ottla.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ottla.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from ottla.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from ottla.protocol.schema import TopLevel
 
 R = TypeVar("R", bound=TopLevel)
@@ -25,6 +37,9 @@ CLIENT_SOFTWARE_VERSION = "0.1.0"
 ANSWER_BYTES_MAX = 512 * 1024 * 1024
 CONNECT_TIMEOUT_S = 10.0
 REQUEST_TIMEOUT_S = 30.0
+READ_AHEAD_BYTES = 4 * 1024 * 1024
+SESSION_LIFE_SHARE = 0.85
+"""A broker that ends sessions is told who we are again after this share of a session's life."""
 
 _INT16 = struct.Struct(">h")
 
@@ -38,7 +53,12 @@ class Connection:
     """Open one with `Connection.open`; any number of tasks may call it at once."""
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str, client_id: str
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        address: str,
+        client_id: str,
+        credentials: Sasl | None = None,
     ) -> None:
         self.address = address
         self.versions: dict[int, ApiVersion] = {}
@@ -48,6 +68,9 @@ class Connection:
         self._reader = reader
         self._writer = writer
         self._client_id = client_id
+        self._credentials = credentials
+        self._authenticate_at: float | None = None
+        self._authenticating = asyncio.Lock()
         self._next_correlation_id = 0
         self._waiting: deque[_Waiting] = deque()
         self._lost: ConnectionLost | None = None
@@ -63,20 +86,29 @@ class Connection:
         timeout_s: float = CONNECT_TIMEOUT_S,
         security: Security = PLAINTEXT,
     ) -> Self:
-        """Connect, and learn which versions the broker speaks."""
+        """Connect, learn which versions the broker speaks, and say who we are if `security` tells."""
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
             async with asyncio.timeout(timeout_s):
-                reader, writer = await asyncio.open_connection(host, port)
-                connection = cls(reader, writer, address, client_id)
+                reader, writer = await asyncio.open_connection(
+                    host,
+                    port,
+                    limit=READ_AHEAD_BYTES,
+                    ssl=ssl_context(security.tls) if security.tls is not None else None,
+                )
+                connection = cls(reader, writer, address, client_id, security.sasl)
                 try:
                     await connection._negotiate()
+                    if security.sasl is not None:
+                        await connection._authenticate(security.sasl)
                 except BaseException:
                     await connection.close()
                     raise
                 return connection
         except TimeoutError:
             raise Unreachable(f"{address} did not answer within {timeout_s:g} s") from None
+        except ssl.SSLError as error:
+            raise NotTrusted(f"{address}: {_tls_reason(error)}") from error
         except OSError as error:
             raise Unreachable(f"{address}: {_reason(error)}") from error
 
@@ -98,6 +130,7 @@ class Connection:
         `min_version` and `max_version` narrow the choice where a caller fills in only some versions' fields.
         """
         version = self.version_for(request, min_version, max_version)
+        await self._stay_authenticated()
         frame = await self._exchange(request, version, timeout_s)
         flexible = response_header_is_flexible(request.API_KEY, version)
         _, body_start = read_response_header(frame, flexible=flexible)
@@ -105,6 +138,7 @@ class Connection:
 
     async def tell(self, request: TopLevel, *, max_version: int | None = None) -> None:
         """Send a request that the broker does not answer (Produce with acks 0); returns when the socket took it."""
+        await self._stay_authenticated()
         if self._lost is not None:
             raise self._lost
         self._writer.write(self._frame(request, self.version_for(request, 0, max_version))[1])
@@ -154,6 +188,41 @@ class Connection:
             raise ApiError(ErrorCode(response.error_code), f"{self.address} refused to say which versions it speaks")
         self.versions = {api.api_key: api for api in response.api_keys}
         self.features = {feature.name: feature.max_version_level for feature in response.finalized_features}
+
+    async def _stay_authenticated(self) -> None:
+        """Say who we are again before the broker ends the session; nothing else may be sent meanwhile."""
+        if self._authenticate_at is None:
+            return
+        async with self._authenticating:
+            if self._credentials is not None and time.monotonic() >= self._authenticate_at:
+                await self._authenticate(self._credentials)
+
+    async def _authenticate(self, credentials: Sasl) -> None:
+        hello = SaslHandshakeRequest(mechanism=credentials.mechanism)
+        offered = await self._ask(hello, SaslHandshakeResponse)
+        if offered.error_code:
+            raise AuthenticationFailed(
+                f"{self.address} does not offer {credentials.mechanism}; it offers {', '.join(offered.mechanisms)}"
+            )
+        exchange = await sasl.exchange(credentials)
+        message = next(exchange)
+        while True:
+            answer = await self._ask(SaslAuthenticateRequest(auth_bytes=message), SaslAuthenticateResponse)
+            if answer.error_code:
+                why = answer.error_message or ErrorCode(answer.error_code).name
+                raise AuthenticationFailed(f"{self.address} refused the credentials: {why}")
+            try:
+                message = exchange.send(bytes(answer.auth_bytes))
+            except StopIteration:
+                break
+        life_s = answer.session_lifetime_ms / 1000
+        self._authenticate_at = time.monotonic() + life_s * SESSION_LIFE_SHARE if life_s > 0 else None
+
+    async def _ask(self, request: TopLevel, answer: type[R]) -> R:
+        version = self.version_for(request, 1 if request.API_KEY == SaslHandshakeRequest.API_KEY else 0)
+        frame = await self._exchange(request, version, REQUEST_TIMEOUT_S)
+        _, start = read_response_header(frame, flexible=response_header_is_flexible(request.API_KEY, version))
+        return decode(answer, version, frame, start)
 
     async def _exchange(self, request: TopLevel, version: int, timeout_s: float) -> bytes:
         """Send one request and wait for the frame of its answer, without its size."""
@@ -219,6 +288,17 @@ class Connection:
             if not answer.done():
                 answer.set_exception(error)
                 answer.exception()  # marks it as seen: its caller may have gone already
+
+
+def _tls_reason(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return (
+            f"its certificate is not trusted ({error.verify_message}); name the authority that signed it with "
+            "ssl.ca.location"
+        )
+    if error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"):
+        return "it does not speak TLS; is security.protocol right?"
+    return f"TLS failed: {error.reason or error}"
 
 
 def _reason(error: OSError) -> str:

@@ -6,6 +6,8 @@ OttlaError
     ConnectionLost       a connection ended with requests under way; they may or may not have been done
     RequestTimeout       no answer within the time given; the same holds
     UnsupportedByBroker  broker and client share no version of a request
+    NotTrusted           TLS could not be agreed on: a certificate is not trusted, or the peer speaks no TLS
+    AuthenticationFailed the broker, or the token's issuer, refused the client's credentials
     InvalidSetting       a client setting that is unknown, contradicts another, or would be ignored
     DeliveryTimeout      records could not be handed over within delivery.timeout.ms
   ApiError
@@ -35,6 +37,14 @@ class RequestTimeout(ClientError):
 
 class UnsupportedByBroker(ClientError):
     """The broker serves no version of this request that the client can write."""
+
+
+class NotTrusted(ClientError):
+    """TLS failed. Trying again cannot help; settings can."""
+
+
+class AuthenticationFailed(ClientError):
+    """SASL failed. Trying again cannot help; other credentials can."""
 
 
 class InvalidSetting(ClientError):

@@ -1,17 +1,224 @@
-"""TLS and SASL of a client."""
+"""How a client proves who it is and makes sure whom it talks to: TLS and SASL, from settings by their Kafka names."""
 
+import functools
+import ssl
+import tempfile
 from collections.abc import Mapping
 from typing import NamedTuple
 
-SECURITY_SETTINGS: frozenset[str] = frozenset()
+from ottla.client import security_names
+from ottla.client.errors import InvalidSetting
+
+PLAIN = "PLAIN"
+OAUTHBEARER = "OAUTHBEARER"
+SCRAM_MECHANISMS = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+MECHANISMS = (PLAIN, *SCRAM_MECHANISMS, OAUTHBEARER)
+
+_TLS = frozenset({"SSL", "SASL_SSL"})
+_SASL = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+SECURITY_SETTINGS = frozenset(
+    {
+        "security.protocol",
+        "ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "ssl.certificate.pem", "ssl.cipher.suites",
+        "ssl.enabled.protocols", "ssl.endpoint.identification.algorithm", "ssl.key.location", "ssl.key.password",
+        "ssl.key.pem", "ssl.keystore.certificate.chain", "ssl.keystore.key", "ssl.keystore.location",
+        "ssl.keystore.type", "ssl.truststore.certificates", "ssl.truststore.location", "ssl.truststore.type",
+        "enable.ssl.certificate.verification",
+        "sasl.jaas.config", "sasl.mechanism", "sasl.mechanisms", "sasl.oauthbearer.client.credentials.client.id",
+        "sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.id",
+        "sasl.oauthbearer.client.secret", "sasl.oauthbearer.method", "sasl.oauthbearer.scope",
+        "sasl.oauthbearer.token", "sasl.oauthbearer.token.endpoint.url", "sasl.password", "sasl.username",
+    }
+)  # fmt: skip
+
+
+class Tls(NamedTuple):
+    """What the certificates are. Files are read where the connection is made: on an executor, its own."""
+
+    ca_location: str | None = None
+    ca_pem: str | None = None
+    certificate_location: str | None = None
+    certificate_pem: str | None = None
+    key_location: str | None = None
+    key_pem: str | None = None
+    key_password: str | None = None
+    ciphers: str | None = None
+    verify: bool = True
+    check_hostname: bool = True
+
+    def __repr__(self) -> str:
+        return f"Tls(ca={self.ca_location}, certificate={self.certificate_location})"  # no secrets
+
+
+class OAuth(NamedTuple):
+    """Where a token comes from: it is given, or an endpoint hands one out for a client's id and secret."""
+
+    token: str | None = None
+    endpoint_url: str | None = None
+    client_id: str = ""
+    client_secret: str = ""
+    scope: str | None = None
+
+    def __repr__(self) -> str:
+        return f"OAuth(endpoint_url={self.endpoint_url})"  # no secrets
+
+
+class Sasl(NamedTuple):
+    mechanism: str
+    username: str = ""
+    password: str = ""
+    oauth: OAuth | None = None
+
+    def __repr__(self) -> str:
+        return f"Sasl(mechanism={self.mechanism})"  # no secrets
 
 
 class Security(NamedTuple):
-    protocol: str = "PLAINTEXT"
+    """All of it, as a value: it can be compared, sent to another process, and shown without secrets."""
+
+    tls: Tls | None = None
+    sasl: Sasl | None = None
 
 
 PLAINTEXT = Security()
 
 
 def parse_security(settings: Mapping[str, str], *, prefix: str = "") -> Security:
-    return PLAINTEXT
+    """The security among a client's settings. `prefix` stands before the names in messages."""
+    protocol = settings.get("security.protocol", "PLAINTEXT").strip().upper()
+    if protocol not in _PROTOCOLS:
+        raise InvalidSetting(f"{prefix}security.protocol is one of {', '.join(_PROTOCOLS)}, not `{protocol}`")
+    _check_needed(settings, protocol, prefix)
+    if settings.get("ssl.keystore.type", "").upper() == "PKCS12" or "ssl.keystore.password" in settings:
+        raise InvalidSetting(
+            f"{prefix}ssl.keystore.location: a PKCS12 store cannot be read here; write it as PEM (openssl pkcs12 -in "
+            f"store.p12 -out client.pem) and set {prefix}ssl.keystore.type=PEM and {prefix}ssl.key.password"
+        )
+    named = security_names.translate(
+        {
+            name: value
+            for name, value in settings.items()
+            if security_names.is_security(name) and name != "ssl.enabled.protocols"
+        }
+    )
+    if "ssl.keystore.location" in named:
+        raise InvalidSetting(
+            f"{prefix}ssl.keystore.location: only PEM files can be read; set {prefix}ssl.keystore.type"
+        )
+    return Security(
+        _tls(settings, named, prefix) if protocol in _TLS else None,
+        _sasl(named, prefix) if protocol in _SASL else None,
+    )
+
+
+def _check_needed(settings: Mapping[str, str], protocol: str, prefix: str) -> None:
+    """A certificate or a password without the protocol that uses it is a mistake, and an unsafe one."""
+    for name in settings:
+        unused = (name.startswith(("ssl.", "enable.ssl.")) and protocol not in _TLS) or (
+            name.startswith("sasl.") and protocol not in _SASL
+        )
+        if unused:
+            better = "SSL or SASL_SSL" if "ssl." in name else "SASL_SSL or SASL_PLAINTEXT"
+            raise InvalidSetting(f"{prefix}{name} needs {prefix}security.protocol={better}, and it is {protocol}")
+
+
+def _tls(settings: Mapping[str, str], named: Mapping[str, str], prefix: str) -> Tls:
+    algorithm = named.get("ssl.endpoint.identification.algorithm", "https")
+    if algorithm not in ("https", "none"):
+        raise InvalidSetting(f"{prefix}ssl.endpoint.identification.algorithm is https or none, not `{algorithm}`")
+    verify = settings.get("enable.ssl.certificate.verification", "true").strip().lower()
+    if verify not in ("true", "false"):
+        raise InvalidSetting(f"{prefix}enable.ssl.certificate.verification is true or false, not `{verify}`")
+    tls = Tls(
+        ca_location=named.get("ssl.ca.location"),
+        ca_pem=named.get("ssl.ca.pem"),
+        certificate_location=named.get("ssl.certificate.location"),
+        certificate_pem=named.get("ssl.certificate.pem"),
+        key_location=named.get("ssl.key.location"),
+        key_pem=named.get("ssl.key.pem"),
+        key_password=named.get("ssl.key.password"),
+        ciphers=named.get("ssl.cipher.suites"),
+        verify=verify == "true",
+        check_hostname=algorithm == "https" and verify == "true",
+    )
+    has_certificate = tls.certificate_location or tls.certificate_pem
+    has_key = tls.key_location or tls.key_pem
+    if has_key and not has_certificate:
+        raise InvalidSetting(f"{prefix}ssl.key.location needs the certificate too: {prefix}ssl.certificate.location")
+    return tls
+
+
+def _sasl(named: Mapping[str, str], prefix: str) -> Sasl:
+    mechanism = (named.get("sasl.mechanism") or named.get("sasl.mechanisms") or "").strip().upper()
+    if not mechanism:
+        raise InvalidSetting(f"{prefix}sasl.mechanism is missing: one of {', '.join(MECHANISMS)}")
+    if mechanism == "GSSAPI":
+        raise InvalidSetting(
+            f"{prefix}sasl.mechanism=GSSAPI: Kerberos needs a system library that is not part of this client; "
+            f"the brokers must offer one of {', '.join(MECHANISMS)}"
+        )
+    if mechanism not in MECHANISMS:
+        raise InvalidSetting(f"{prefix}sasl.mechanism is one of {', '.join(MECHANISMS)}, not `{mechanism}`")
+    if mechanism == OAUTHBEARER:
+        return Sasl(mechanism, oauth=_oauth(named, prefix))
+    username, password = named.get("sasl.username"), named.get("sasl.password")
+    if username is None or password is None:
+        raise InvalidSetting(
+            f"{prefix}sasl.mechanism={mechanism} needs {prefix}sasl.username and {prefix}sasl.password, or "
+            f"{prefix}sasl.jaas.config with both"
+        )
+    return Sasl(mechanism, username, password)
+
+
+def _oauth(named: Mapping[str, str], prefix: str) -> OAuth:
+    token, url = named.get("sasl.oauthbearer.token"), named.get("sasl.oauthbearer.token.endpoint.url")
+    if (token is None) == (url is None):
+        raise InvalidSetting(
+            f"{prefix}sasl.mechanism=OAUTHBEARER needs a token: {prefix}sasl.oauthbearer.token, or "
+            f"{prefix}sasl.oauthbearer.token.endpoint.url with a client's id and secret; one of the two"
+        )
+    if token is not None:
+        return OAuth(token=token)
+    client_id = named.get("sasl.oauthbearer.client.id") or named.get("sasl.oauthbearer.client.credentials.client.id")
+    secret = named.get("sasl.oauthbearer.client.secret") or named.get(
+        "sasl.oauthbearer.client.credentials.client.secret"
+    )
+    if not client_id or not secret:
+        raise InvalidSetting(
+            f"{prefix}sasl.oauthbearer.token.endpoint.url needs {prefix}sasl.oauthbearer.client.id and "
+            f"{prefix}sasl.oauthbearer.client.secret"
+        )
+    assert url is not None
+    if not url.startswith(("https://", "http://")):
+        raise InvalidSetting(f"{prefix}sasl.oauthbearer.token.endpoint.url begins with https://, unlike `{url}`")
+    return OAuth(None, url, client_id, secret, named.get("sasl.oauthbearer.scope"))
+
+
+@functools.lru_cache(maxsize=16)
+def ssl_context(tls: Tls) -> ssl.SSLContext:
+    """The context of these certificates. Raises InvalidSetting for files that cannot be read."""
+    try:
+        context = ssl.create_default_context(cafile=tls.ca_location, cadata=tls.ca_pem)
+        context.check_hostname = tls.check_hostname
+        context.verify_mode = ssl.CERT_REQUIRED if tls.verify else ssl.CERT_NONE
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if tls.ciphers is not None:
+            context.set_ciphers(tls.ciphers)
+        _load_certificate(context, tls)
+    except OSError as error:  # ssl.SSLError is one
+        raise InvalidSetting(f"the certificates cannot be used ({tls}): {error}") from error
+    return context
+
+
+def _load_certificate(context: ssl.SSLContext, tls: Tls) -> None:
+    password = tls.key_password or ""  # without one, OpenSSL would ask at the terminal
+    if tls.certificate_location is not None:
+        context.load_cert_chain(tls.certificate_location, tls.key_location, lambda: password)
+    elif tls.certificate_pem is not None:
+        # Python reads a certificate from a file only; this one nobody else can read, and it is gone at once.
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as both:
+            both.write("\n".join(part for part in (tls.key_pem, tls.certificate_pem) if part))
+            both.flush()
+            context.load_cert_chain(both.name, None, lambda: password)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from ottla.cli.output import CommandError
+from ottla.client.errors import InvalidSetting
 
 Settings = dict[str, str]
 
@@ -40,7 +40,7 @@ def translate(properties: Settings) -> Settings:
         if not is_security(name) or name.startswith(_STORES) or name in DROPPED:
             continue
         if name in JAVA_ONLY:
-            raise CommandError(f"{name} names a Java class or provider; there is no JVM behind these tools")
+            raise InvalidSetting(f"{name} names a Java class or provider; there is no JVM here")
         result.update(_SPECIAL[name](value) if name in _SPECIAL else {name: value})
     result.update(_truststore(properties))
     result.update(_keystore(properties))
@@ -50,7 +50,7 @@ def translate(properties: Settings) -> Settings:
 def _enabled_protocols(value: str) -> Settings:
     asked = {entry.strip() for entry in value.split(",") if entry.strip()}
     if not asked & _MODERN_TLS:
-        raise CommandError(f"ssl.enabled.protocols={value}: only TLSv1.2 and TLSv1.3 are offered here")
+        raise InvalidSetting(f"ssl.enabled.protocols={value}: only TLSv1.2 and TLSv1.3 are offered here")
     return {}
 
 
@@ -60,7 +60,7 @@ def _jaas(value: str) -> Settings:
     options = {key: plain or quoted for key, quoted, plain in re.findall(r'(\w+)\s*=\s*(?:"([^"]*)"|([^\s;]+))', value)}
     if module in ("PlainLoginModule", "ScramLoginModule"):
         if not {"username", "password"} <= options.keys():
-            raise CommandError(f"sasl.jaas.config: {module} needs username and password")
+            raise InvalidSetting(f"sasl.jaas.config: {module} needs username and password")
         return {"sasl.username": options["username"], "sasl.password": options["password"]}
     if module == "Krb5LoginModule":
         names = {"keyTab": "sasl.kerberos.keytab", "principal": "sasl.kerberos.principal"}
@@ -72,7 +72,7 @@ def _jaas(value: str) -> Settings:
             "scope": "sasl.oauthbearer.scope",
         }
         return {"sasl.oauthbearer.method": "oidc"} | {names[key]: options[key] for key in names if key in options}
-    raise CommandError(
+    raise InvalidSetting(
         f"sasl.jaas.config: the login module `{module}` is not known; there are PlainLoginModule, ScramLoginModule, "
         "Krb5LoginModule and OAuthBearerLoginModule"
     )
@@ -99,7 +99,7 @@ def _truststore(properties: Settings) -> Settings:
         return {}
     if _store_type(properties, "ssl.truststore", path) == "PEM":
         return {"ssl.ca.location": path}
-    raise CommandError(
+    raise InvalidSetting(
         f"ssl.truststore.location={path}: a Java trust store cannot be read here; export its certificates as PEM "
         f"({_TRUSTSTORE_HINT.format(path=path)}) and set ssl.truststore.type=PEM"
     )
@@ -122,7 +122,7 @@ def _keystore(properties: Settings) -> Settings:
         if "ssl.keystore.password" in properties:
             result["ssl.keystore.password"] = properties["ssl.keystore.password"]
         return result
-    raise CommandError(
+    raise InvalidSetting(
         f"ssl.keystore.location={path}: a JKS key store cannot be read here; convert it "
         f"({_KEYSTORE_HINT.format(path=path)}) and set ssl.keystore.type=PKCS12"
     )
