@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
@@ -67,6 +67,7 @@ def test_the_schema_is_what_spark_expects() -> None:
     assert to_arrow_schema(with_headers, timezone="UTC").equals(SCHEMA_WITH_HEADERS)
 
 
+@settings(deadline=None)
 @given(
     batches=st.lists(st.tuples(st.lists(new_records, min_size=1, max_size=12), st.integers(0, 5)), max_size=5),
     bounds=st.tuples(st.integers(0, 60), st.integers(0, 60)),
@@ -241,6 +242,7 @@ def test_corrupt_batches_say_what_is_wrong(fetched: bytes, message: str) -> None
         offsets_of(Decoder("t", 0, 0, 10), fetched)
 
 
+@settings(deadline=None)
 @given(
     records=st.lists(new_records, min_size=1, max_size=6),
     edits=st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=5),

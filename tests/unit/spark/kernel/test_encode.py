@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.spark.kernel.shapes import KERNELS, contents, headers
 
@@ -60,6 +60,7 @@ def records_of(unsealed: Unsealed) -> list[Record]:
 rows_of_any_shape = st.lists(st.tuples(contents, contents, headers), max_size=40)
 
 
+@settings(deadline=None)
 @given(
     rows=rows_of_any_shape, cuts=st.lists(st.integers(0, 40), max_size=3), codec=st.sampled_from(Codec),
     batch_bytes=st.integers(1, 2000),
@@ -132,6 +133,7 @@ def test_topics_come_from_the_option_or_the_column() -> None:
             Encoder({"a": 1}).add(without)
 
 
+@settings(deadline=None)
 @given(keys=st.lists(st.none() | st.binary(max_size=30), min_size=1), cut=st.integers(0, 5))
 def test_hashes_are_those_of_kafka_python(keys: list[bytes | None], cut: int) -> None:
     expected = [-1 if key is None else murmur2_of_kafka_python(key) & 0x7FFFFFFF for key in keys[cut:]]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.spark.kernel.shapes import INT64_MAX, KERNELS, new_records, parse_all
 
@@ -36,6 +36,7 @@ def expected_rows(records: Sequence[Record], with_headers: bool) -> list[tuple[o
     ]  # fmt: skip
 
 
+@settings(deadline=None)
 @given(
     records=st.lists(new_records, min_size=1, max_size=25),
     base_offset=st.integers(0, 2**62),
@@ -69,6 +70,7 @@ def test_rows_are_those_of_the_oracle(
         assert rows == expected, kernel.name
 
 
+@settings(deadline=None)
 @given(records=st.lists(new_records, min_size=1, max_size=10), data=st.data())
 def test_gaps_of_compaction_and_odd_order_of_offsets(records: list[NewRecord], data: st.DataObject) -> None:
     """Offsets come from the records: a compacted batch has gaps, and nothing else is assumed."""
@@ -135,6 +137,7 @@ def test_what_is_wrong_with_records(kernel: Kernel, body: bytes, reason: Status)
     assert parse_all(kernel, body, records=1, room=ROOMY)[0] == reason
 
 
+@settings(deadline=None)
 @given(name=st.binary(max_size=6) | st.text(max_size=6).map(str.encode))
 def test_names_of_headers_are_utf8_as_python_has_it(name: bytes) -> None:
     body = b"\0\0\0\x01\x01\x02" + varint.signed(len(name)) + name + b"\x01"
@@ -148,6 +151,7 @@ def test_names_of_headers_are_utf8_as_python_has_it(name: bytes) -> None:
         assert parse_all(kernel, payload, records=1, room=ROOMY)[0] == expected, kernel.name
 
 
+@settings(deadline=None)
 @given(
     records=st.lists(new_records, min_size=1, max_size=8),
     edits=st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 255)), max_size=6),
@@ -167,6 +171,7 @@ def test_both_kernels_take_hostile_bytes_alike(
     agree_with_oracle(outcomes[0][0], outcomes[0][1], bytes(batch[:BATCH_OVERHEAD]), payload, count)
 
 
+@settings(deadline=None)
 @given(payload=st.binary(max_size=200), count=st.integers(0, 10), room=rooms)
 def test_both_kernels_take_noise_alike(payload: bytes, count: int, room: Room) -> None:
     outcomes = [parse_all(kernel, payload, records=count, room=room) for kernel in KERNELS]
