@@ -110,7 +110,10 @@ class Connection:
         except ssl.SSLError as error:
             raise NotTrusted(f"{address}: {_tls_reason(error)}") from error
         except OSError as error:
-            raise Unreachable(f"{address}: {_reason(error)}") from error
+            in_tls = security.tls is not None and not _reason(error)
+            raise Unreachable(
+                f"{address}: {'it hung up when TLS began; does it speak TLS?' if in_tls else _reason(error)}"
+            ) from error
 
     @property
     def usable(self) -> bool:
