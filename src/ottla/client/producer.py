@@ -84,6 +84,7 @@ class ProducerLimits(NamedTuple):
     buffer_bytes_max: int = BUFFER_BYTES_MAX
     request_timeout_s: float = REQUEST_TIMEOUT_S
     delivery_timeout_s: float = DELIVERY_TIMEOUT_S
+    in_flight_max: int = IN_FLIGHT_MAX
 
 
 class TransactionPart(NamedTuple):
@@ -332,7 +333,7 @@ class Producer:
 
     async def _send_to(self, node_id: int, node: _Node) -> None:
         while True:
-            batches, wait_s = self._gather(node_id) if node.in_flight < IN_FLIGHT_MAX else ([], None)
+            batches, wait_s = self._gather(node_id) if node.in_flight < self.limits.in_flight_max else ([], None)
             if not batches:
                 node.wake.clear()
                 with contextlib.suppress(TimeoutError):

@@ -65,16 +65,24 @@ async def transaction_version(cluster: Cluster, transactional_id: str) -> int:
     return await _patiently(cluster, attempt)
 
 
-async def init_producer(cluster: Cluster, transactional_id: str | None, timeout_ms: int = 0) -> ProducerId:
-    """Take an id. What its last holder left open is aborted, what it was committing is finished first."""
+async def init_producer(
+    cluster: Cluster, transactional_id: str | None, timeout_ms: int = 0, *, held: ProducerId = NO_PRODUCER
+) -> ProducerId:
+    """Take an id. What its last holder left open is aborted, what it was committing is finished first.
+
+    `held` is what the caller has of this id: it gets the next epoch, unless somebody else has taken the id since.
+    """
     request = InitProducerIdRequest(
         transactional_id=transactional_id,
         transaction_timeout_ms=timeout_ms if transactional_id is not None else 0x7FFF_FFFF,
+        producer_id=held.id,
+        producer_epoch=held.epoch,
     )
+    min_version = 0 if held == NO_PRODUCER else 3
 
     async def attempt() -> ProducerId:
         node = None if transactional_id is None else await cluster.coordinator(transactional_id, TRANSACTION)
-        response = await cluster.call(request, InitProducerIdResponse, node=node)
+        response = await cluster.call(request, InitProducerIdResponse, node=node, min_version=min_version)
         if response.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT:
             raise_for(
                 response.error_code,

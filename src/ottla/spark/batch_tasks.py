@@ -1,0 +1,118 @@
+"""What the tasks of a batch do: encode rows where they are, and write each partition from one task.
+
+Rows are encoded before they are moved, so that a shuffle carries a few large record batches and not millions of rows.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from ottla.client.producer import TransactionPart
+from ottla.client.producer_settings import ProducerSettings
+from ottla.model.names import TopicPartition
+from ottla.protocol.compression import Codec
+from ottla.spark.encode import Unsealed
+from ottla.spark.errors import PoisonedTransaction
+from ottla.spark.kernel.arrow import Column
+from ottla.spark.rows_to_records import RowEncoding, encode_rows, produce
+
+ENCODED = (
+    "task INT, topic STRING, partition INT, record_count INT, base_timestamp LONG, max_timestamp LONG, codec INT, "
+    "payload BINARY"
+)
+WRITTEN = "stage INT, task LONG, topic STRING, partition INT, records LONG"
+
+_ENCODED_TYPES: Mapping[str, pa.DataType] = {
+    "task": pa.int32(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "record_count": pa.int32(),
+    "base_timestamp": pa.int64(),
+    "max_timestamp": pa.int64(),
+    "codec": pa.int32(),
+    "payload": pa.binary(),
+}
+_HEAD = list(_ENCODED_TYPES)[1:-1]
+
+
+class EncodeTask(NamedTuple):
+    """Rows to record batches, each marked with the task that will write it."""
+
+    encoding: RowEncoding
+    task_count: int
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for full in encode_rows(batches, self.encoding):
+            if full:
+                yield _as_rows(full, self.task_count)
+
+
+class WriteEncodedTask(NamedTuple):
+    """Record batches to their partitions. No other task has any of these partitions."""
+
+    settings: ProducerSettings
+    transaction: TransactionPart | None
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        _refuse_second_attempt(self.transaction)
+        yield _written(produce((_as_records(batch) for batch in batches), self.settings, self.transaction))
+
+
+class WriteRowsTask(NamedTuple):
+    """Rows to their partitions at once: for a job of one task, or where tasks may share partitions."""
+
+    encoding: RowEncoding
+    transaction: TransactionPart | None
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        _refuse_second_attempt(self.transaction)
+        yield _written(produce(encode_rows(batches, self.encoding), self.encoding.settings, self.transaction))
+
+
+def _refuse_second_attempt(transaction: TransactionPart | None) -> None:
+    """The first attempt may have written, or may still write, in the same transaction with the same sequences."""
+    context = TaskContext.get()
+    if transaction is not None and context is not None and context.attemptNumber() > 0:
+        raise PoisonedTransaction(
+            f"task {context.partitionId()} runs for the second time in one transaction; its first failure is in the "
+            "executor's log. The batch is aborted and written again"
+        )
+
+
+def _as_rows(batches: list[Unsealed], task_count: int) -> pa.RecordBatch:
+    values = [
+        [_task_of(batch, task_count) for batch in batches],
+        *([getattr(batch, name) for batch in batches] for name in _HEAD),
+        [bytes(batch.payload) for batch in batches],
+    ]
+    columns: list[Column] = [pa.array(items, kind) for items, kind in zip(values, _ENCODED_TYPES.values(), strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=list(_ENCODED_TYPES))
+
+
+def _task_of(batch: Unsealed, task_count: int) -> int:
+    """Neighbouring partitions go to different tasks; topics start at different ones. The same in every process."""
+    return (sum(batch.topic.encode()) + batch.partition) % task_count
+
+
+def _as_records(rows: pa.RecordBatch) -> list[Unsealed]:
+    columns = {name: rows.column(name).to_pylist() for name in _HEAD}
+    payloads = rows.column("payload")
+    return [
+        Unsealed(topic, partition, count, base, highest, memoryview(payloads[index].as_buffer()), Codec(codec))
+        for index, (topic, partition, count, base, highest, codec) in enumerate(zip(*columns.values(), strict=True))
+    ]
+
+
+def _written(counts: dict[TopicPartition, int]) -> pa.RecordBatch:
+    context = TaskContext.get()
+    assert context is not None, "this runs inside a task"
+    columns: list[Column] = [
+        pa.array([context.stageId()] * len(counts), pa.int32()),
+        pa.array([context.taskAttemptId()] * len(counts), pa.int64()),
+        pa.array([partition.topic for partition in counts], pa.string()),
+        pa.array([partition.partition for partition in counts], pa.int32()),
+        pa.array(list(counts.values()), pa.int64()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=["stage", "task", "topic", "partition", "records"])
