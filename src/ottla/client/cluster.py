@@ -119,7 +119,9 @@ class Cluster:
         total_timeout_s: float = TOTAL_TIMEOUT_S,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         security: Security = PLAINTEXT,
+        patient: bool = False,
     ) -> None:
+        """`patient` waits for brokers that nobody has reached yet; otherwise they fail at once, as a wrong address."""
         self.bootstrap = bootstrap
         self.brokers: dict[int, Broker] = {}
         """Who is in the cluster, as the last metadata said."""
@@ -131,6 +133,7 @@ class Cluster:
         self._total_timeout_s = total_timeout_s
         self._connect_timeout_s = connect_timeout_s
         self._security = security
+        self._patient = patient
         self._connections: dict[Address, Connection] = {}
         self._opening: dict[Address, asyncio.Lock] = {}
         self._coordinators: dict[tuple[str, int], int] = {}
@@ -270,12 +273,19 @@ class Cluster:
                 return await attempt()
             except OttlaError as error:
                 late = time.monotonic() + pause_s > deadline
-                if late or not _passes(error):
+                if late or not self._passes(error):
                     raise
                 self._coordinators.clear()
                 self.controller_id = -1
             await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))  # noqa: S311 (spreads clients out, hides nothing)
             pause_s = min(pause_s * 2, BACKOFF_MAX_S)
+
+    def _passes(self, error: OttlaError) -> bool:
+        if isinstance(error, ApiError):
+            return error.code in PASSING
+        if isinstance(error, Unreachable):
+            return self._patient or self.cluster_id is not None  # it was there once: it may only be restarting
+        return isinstance(error, ConnectionLost | RequestTimeout)
 
     async def each_leader(
         self,
@@ -337,12 +347,6 @@ class Cluster:
 
 def _passing_code(result: object) -> ErrorCode | None:
     return result if isinstance(result, ErrorCode) and result in PASSING else None
-
-
-def _passes(error: OttlaError) -> bool:
-    if isinstance(error, ApiError):
-        return error.code in PASSING
-    return isinstance(error, ConnectionLost | RequestTimeout)
 
 
 def _lone_coordinator(response: FindCoordinatorResponse) -> Coordinator:

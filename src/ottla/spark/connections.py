@@ -4,14 +4,17 @@ from ottla.client.cluster import Cluster
 from ottla.client.settings import ClientSettings
 from ottla.spark import loop
 
-_clusters: dict[ClientSettings, Cluster] = {}
+_clusters: dict[tuple[ClientSettings, bool], Cluster] = {}
 
 
-def shared_cluster(settings: ClientSettings) -> Cluster:
-    """The cluster of these settings. Use it on the loop of `ottla.spark.loop` only, and do not close it."""
-    cluster = _clusters.get(settings)
+def shared_cluster(settings: ClientSettings, *, patient: bool = True) -> Cluster:
+    """The cluster of these settings. Use it on the loop of `ottla.spark.loop` only, and do not close it.
+
+    A query that runs is `patient` with brokers that are away; one that starts wants to hear of a wrong address.
+    """
+    cluster = _clusters.get((settings, patient))
     if cluster is None:
-        cluster = _clusters.setdefault(settings, settings.cluster())
+        cluster = _clusters.setdefault((settings, patient), settings.cluster(patient=patient))
     return cluster
 
 
