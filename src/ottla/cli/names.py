@@ -151,7 +151,9 @@ COMMANDS: tuple[Command, ...] = (
         "kafka-verifiable-consumer",
         ("org.apache.kafka.tools.VerifiableConsumer", "org.apache.kafka.clients.tools.VerifiableConsumer"),
     ),
+    Command("sql", "sql", "a quick look at topics with SQL, on Spark"),
     Command("doctor", "doctor", "look at Java, Spark, ports, disk and clock, and say how to mend what is wrong"),
+    Command("pipeline", "pipeline", "data pipelines on Spark, from files: lint, plan, test, run, status, stop, ..."),
     Command("run-class", "run_class", "run a tool by the name of Kafka's Java class", "kafka-run-class"),
 )
 

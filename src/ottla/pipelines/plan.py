@@ -50,9 +50,12 @@ class Plan:
         return self.checked.name
 
 
-def make_plan(checked: CheckedPipeline) -> Plan:
+def make_plan(checked: CheckedPipeline, version: str | None = None) -> Plan:
+    """`version` keeps the groups and transactions of another set of outputs apart."""
     queries = [
-        _plan_query(checked, phase, target, sinks) for phase in checked.phases for target, sinks in _by_target(phase)
+        _plan_query(checked, phase, target, sinks, [version] if version else [])
+        for phase in checked.phases
+        for target, sinks in _by_target(phase)
     ]
     return Plan(checked=checked, queries=queries)
 
@@ -66,14 +69,16 @@ def _by_target(phase: PhaseParts) -> list[tuple[str | None, list[SinkPart]]]:
     return list(groups.items())
 
 
-def _plan_query(checked: CheckedPipeline, phase: PhaseParts, target: str | None, sinks: list[SinkPart]) -> QueryPlan:
+def _plan_query(
+    checked: CheckedPipeline, phase: PhaseParts, target: str | None, sinks: list[SinkPart], version: list[str]
+) -> QueryPlan:
     steps, names = _needed(phase, target)
     sources = {name: part for name, part in phase.sources.items() if name in names}
     split = _split(steps, list(sources), target)
     topics = [part.name for part in sources.values() if part.kind == TOPIC]
-    words = ([] if phase.name == ONLY_PHASE else [phase.name]) + ([target] if target else [])
-    read = topics[0] if len(topics) == 1 else phase.name
-    name = ".".join([phase.name, *([target] if target else [])])
+    frame = [target] if target else []
+    phase_name = [] if phase.name == ONLY_PHASE and len(topics) == 1 else [phase.name]
+    name = ".".join([phase.name, *frame])
     return QueryPlan(
         pipeline=checked.name,
         name=name,
@@ -83,8 +88,8 @@ def _plan_query(checked: CheckedPipeline, phase: PhaseParts, target: str | None,
         batch_steps=steps[split:],
         sinks=sinks,
         target=target,
-        group=".".join(["ottla", checked.name, *words, *([read] if read != phase.name or not words else [])]),
-        transactional_id=f"ottla.{checked.name}.{name}",
+        group=".".join(["ottla", checked.name, *phase_name, *topics[: len(topics) == 1], *frame, *version]),
+        transactional_id=".".join(["ottla", checked.name, name, *version]),
         dead_letter=checked.spec.errors.dead_letter,
     )
 

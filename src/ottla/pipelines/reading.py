@@ -16,6 +16,7 @@ from ottla.spark.formats.api import build_format
 from ottla.spark.formats.spec import ERROR, PARSED, Format, FormatSpec
 
 RECORD_COLUMNS = ("key", "topic", "partition", "offset", "timestamp", "headers")
+PLACES = ("topic", "partition", "offset")
 FAILURE = "__failure"
 """Why a record could not be read; null for the others."""
 
@@ -45,11 +46,24 @@ def read_reading(entry: Mapping[str, Any], place: str) -> tuple[Reading | None, 
     return (None if problems else reading), problems
 
 
-def read_rows(records: DataFrame, reading: Reading, source: str, base_dir: Path) -> DataFrame:
-    """Rows with `__origin` and `__failure`: a record that cannot be read is a row of nulls with its reason."""
-    parsed = _format(reading, base_dir).parse(records.withColumn(ORIGIN, origin(records, source)), "value")
+def read_rows(records: DataFrame, reading: Reading, source: str, base_dir: Path, *, with_origin: bool) -> DataFrame:
+    """Rows with the column `__failure`: a record that cannot be read is a row of nulls with its reason.
+
+    With `with_origin` every row also carries the record that it was.
+    """
+    if with_origin:
+        records = records.withColumn(ORIGIN, origin(records, source))
+    parsed = _format(reading, base_dir).parse(records, "value")
     kept = [_kept(column).alias(name) for name, column in reading.keep.items()]
-    return parsed.select(f"{PARSED}.*", *kept, sf.col(ORIGIN), sf.col(ERROR).alias(FAILURE))
+    carried = [sf.col(ORIGIN)] if with_origin else []
+    failure = sf.col(ERROR) if with_origin else _with_place(records, source)
+    return parsed.select(f"{PARSED}.*", *kept, *carried, failure.alias(FAILURE))
+
+
+def _with_place(records: DataFrame, source: str) -> Column:
+    """The reason with the record's place: without dead letters it is all that people will see of it."""
+    places = [sf.concat(sf.lit(f", {name} "), sf.col(name)) for name in PLACES if name in records.columns]
+    return sf.concat(sf.lit(f"source {source}"), *places, sf.lit(": "), sf.col(ERROR))
 
 
 def origin(records: DataFrame, source: str) -> Column:

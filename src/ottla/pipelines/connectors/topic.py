@@ -113,15 +113,17 @@ class TopicSource:
 
 
 def latest_by_key(records: DataFrame) -> DataFrame:
-    """A compacted topic as a table: of each key the last record, unless that says that the key is gone."""
-    columns = [sf.col(name) for name in records.columns if name != "key"]
-    # Keys live in one partition, where offsets order them; another topic or partition comes after by time only.
-    order = sf.struct("timestamp", "partition", "offset")
-    last = (
+    """A compacted topic as a table: of each key the last record, unless that says that the key is gone.
+
+    A key lives in one partition, where offsets say what is last. Where it moved (partitions were added), time does.
+    """
+    record = sf.struct(*(name for name in records.columns if name != "key"))
+    of_partition = (
         records.filter(sf.col("key").isNotNull())
-        .groupBy("key")
-        .agg(sf.max_by(sf.struct(*columns), order).alias("__last"))
+        .groupBy("key", "topic", "partition")
+        .agg(sf.max_by(record, "offset").alias("__last"))
     )
+    last = of_partition.groupBy("key").agg(sf.max_by("__last", sf.col("__last.timestamp")).alias("__last"))
     return last.select("key", "__last.*").filter(sf.col("value").isNotNull())
 
 

@@ -1,0 +1,52 @@
+"""`ottla pipeline run`: pipelines on Spark, many in one driver."""
+
+import signal
+from collections.abc import Sequence
+from types import FrameType
+
+from ottla.cli.options import ToolParser
+from ottla.cli.pipeline_options import (
+    add_bootstrap,
+    add_files,
+    add_json,
+    add_spark,
+    add_state_dir,
+    spark_session,
+)
+
+EXAMPLES = """
+  %(prog)s orders.yaml
+  %(prog)s orders.yaml payments.sql --master spark://head:7077 --conf spark.executor.memory=2g
+  %(prog)s orders.yaml --once               read what is there now, then end
+  %(prog)s orders.yaml --batch              the same file over all of history, as a batch
+"""
+
+
+def main(argv: Sequence[str] | None = None, prog: str = "ottla pipeline run") -> int:
+    parser = ToolParser(prog, "Run pipelines until they are stopped (Ctrl-C, or `ottla pipeline stop`).", EXAMPLES)
+    add_files(parser)
+    add_json(parser)
+    add_bootstrap(parser)
+    add_state_dir(parser)
+    add_spark(parser)
+    parser.add_argument("--once", action="store_true", help="process what is there now, then end")
+    parser.add_argument("--port", type=int, default=0, help="of the HTTP status on 127.0.0.1 (default: a free one)")
+    args = parser.parse(argv)
+    from ottla.cli.pipeline_display import choose_display
+    from ottla.pipelines.runner.deploy import deploy_active
+    from ottla.pipelines.runner.driver import Driver
+
+    deployments = [
+        deploy_active(path, bootstrap=args.bootstrap_server, state_dir=args.state_dir) for path in args.files
+    ]
+    driver = Driver(deployments, once=args.once, port=args.port)
+
+    def end_in_order(number: int, frame: FrameType | None) -> None:
+        driver.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end_in_order)
+    with choose_display(json=args.json) as display:
+        names = ", ".join(deployment.plan.name for deployment in deployments)
+        well = driver.run(lambda: spark_session(args, names), display.tell, display.show)
+    return 0 if well else 1

@@ -1,0 +1,192 @@
+"""One batch, from the frame that Spark hands over to the last sink.
+
+Sinks other than topics come first, each of them leaving a batch alone that it has written before. The records of all
+topics, dead letters among them, and the offsets of the sources then become visible at once, in one transaction.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Protocol
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+
+from ottla.model.names import TopicPartition
+from ottla.pipelines.connectors.base import Batch, Sink, Source, SourceContext
+from ottla.pipelines.connectors.topic import TopicSink
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.frames import TOPIC_ROW, without_origin
+from ottla.pipelines.plan import QueryPlan
+from ottla.pipelines.runner import dead_letters
+from ottla.pipelines.runner.chain import CARRIED, Chain, uncarry
+from ottla.pipelines.runner.deployment import Deployment
+from ottla.spark.batch_writer import BatchWritten, write_batch
+
+
+class StopRequested(PipelineError):
+    """A batch was about to begin after the pipeline had been told to stop."""
+
+
+@dataclass
+class Counters:
+    """What the sinks have got since the query started."""
+
+    batches: int = 0
+    rows: dict[str, int] = field(default_factory=dict)
+    dead_letters: int = 0
+
+
+class BatchNotes(Protocol):
+    def identity(self, spark: SparkSession) -> str:
+        """Whose batches these are: a replayed batch has the same, a query that begins anew has another."""
+
+    def offsets(self, spark: SparkSession, batch_id: int) -> Mapping[TopicPartition, int]:
+        """Where the sources stand behind this batch."""
+
+
+class BatchWork:
+    """What is done with every batch of one query. Called by Spark, one batch at a time."""
+
+    def __init__(self, query: QueryPlan, deployment: Deployment, notes: BatchNotes) -> None:
+        self.counters = Counters()
+        self.stopping = threading.Event()
+        self._query = query
+        self._deployment = deployment
+        self._notes = notes
+        self._idle = threading.Event()
+        self._idle.set()
+        secrets = deployment.secrets
+        self._sinks: list[tuple[str, Sink]] = [(part.name, part.open(secrets)) for part in query.sinks]
+        self._tables: list[tuple[str, Source]] = [(name, part.open(secrets)) for name, part in query.tables.items()]
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        self._idle.clear()
+        try:
+            if self.stopping.is_set():
+                raise StopRequested("stopped before this batch began")
+            self.run(frame, batch_id)
+        finally:
+            self._idle.set()
+
+    def wait_until_idle(self, seconds: float) -> bool:
+        return self._idle.wait(seconds)
+
+    def run(self, frame: DataFrame, batch_id: int) -> None:
+        with _kept_frames() as keep:
+            chain = self._chain(frame.sparkSession, keep)
+            result = self._through_steps(chain, frame)
+            self._write(chain, result, batch_id)
+        self.counters.batches += 1
+
+    def _chain(self, spark: SparkSession, keep: Callable[[DataFrame], DataFrame]) -> Chain:
+        deployment = self._deployment
+        chain = Chain(
+            spark=spark,
+            pipeline=deployment.plan.name,
+            base_dir=deployment.checked.base_dir,
+            streaming=False,
+            rejecting=self._query.dead_letter is not None,
+            keep=keep,
+        )
+        for name, table in self._tables:
+            chain.add_table(self._query.tables[name], table.table(source_context(deployment, spark, name)))
+        return chain
+
+    def _through_steps(self, chain: Chain, frame: DataFrame) -> DataFrame:
+        query = self._query
+        if query.streaming_steps:
+            if CARRIED in frame.columns:
+                frame, rejected = uncarry(chain.keep(frame))
+                chain.rejected.append(rejected)
+            before = query.streaming_steps[-1].result
+            if before is not None:
+                chain.named[before] = frame
+        else:
+            (part,) = query.sources.values()
+            frame = chain.add_source(part, frame)
+        result = chain.apply(query.batch_steps, frame)
+        return result if query.target is None else chain.named[query.target]
+
+    def _write(self, chain: Chain, result: DataFrame, batch_id: int) -> None:
+        rows = without_origin(result)
+        if len(self._sinks) > 1:
+            rows = chain.keep(rows)
+        topics: list[DataFrame] = []
+        for name, sink in self._sinks:
+            if isinstance(sink, TopicSink):
+                topics.append(sink.rows(rows))
+            else:
+                written = sink.write(rows, self._batch(chain.spark, batch_id, name))
+                self._count(name, written.rows)
+        if self._query.dead_letter is not None:
+            topics.append(dead_letters.topic_rows(chain.rejected, self._query.pipeline, self._query.dead_letter))
+        if topics:
+            together = reduce(DataFrame.unionByName, topics).to(TOPIC_ROW)
+            self._count_topics(self._write_topics(chain.spark, together, batch_id))
+
+    def _write_topics(self, spark: SparkSession, rows: DataFrame, batch_id: int) -> BatchWritten:
+        sinks = [sink.options for _, sink in self._sinks if isinstance(sink, TopicSink)]
+        exactly_once = not sinks or any(options.delivery == "exactly_once" for options in sinks)
+        return write_batch(
+            rows,
+            client=self._deployment.kafka,
+            transactional_id=self._query.transactional_id,
+            group=self._query.group,
+            batch_id=batch_id,
+            offsets=self._notes.offsets(spark, batch_id),
+            query=self._notes.identity(spark),
+            compression={options.topic: options.compression for options in sinks},
+            delivery="exactly_once" if exactly_once else "at_least_once",
+        )
+
+    def _batch(self, spark: SparkSession, batch_id: int, sink: str) -> Batch:
+        deployment = self._deployment
+        return Batch(
+            spark=spark,
+            pipeline=deployment.plan.name,
+            query=self._notes.identity(spark),
+            id=batch_id,
+            sink=sink,
+            base_dir=deployment.checked.base_dir,
+            state_dir=deployment.version_folder,
+        )
+
+    def _count(self, name: str, rows: int | None) -> None:
+        if rows is not None:
+            self.counters.rows[name] = self.counters.rows.get(name, 0) + rows
+
+    def _count_topics(self, written: BatchWritten) -> None:
+        pass
+
+
+def source_context(deployment: Deployment, spark: SparkSession, name: str, group: str | None = None) -> SourceContext:
+    return SourceContext(
+        spark=spark,
+        pipeline=deployment.plan.name,
+        name=name,
+        bootstrap=deployment.bootstrap,
+        base_dir=deployment.checked.base_dir,
+        state_dir=deployment.version_folder,
+        max_records=deployment.checked.spec.limits.max_records,
+        client=deployment.client,
+        group=group,
+    )
+
+
+@contextmanager
+def _kept_frames() -> Iterator[Callable[[DataFrame], DataFrame]]:
+    """Frames that are used twice are computed once; they are let go when the batch is over."""
+    kept: list[DataFrame] = []
+
+    def keep(frame: DataFrame) -> DataFrame:
+        kept.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
+        return kept[-1]
+
+    try:
+        yield keep
+    finally:
+        for frame in kept:
+            frame.unpersist()

@@ -1,0 +1,59 @@
+"""Rejected rows as records of the dead-letter topic, and back.
+
+A dead letter is the original record (key, value, headers) with headers that say what happened. Text in UTF-8, all of
+them; those that do not apply are left out.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from ottla.pipelines.frames import HEADERS
+
+PREFIX = "ottla.error."
+PIPELINE = "ottla.error.pipeline"
+STEP = "ottla.error.step"
+MESSAGE = "ottla.error.message"
+ROW = "ottla.error.row"
+SOURCE = "ottla.error.source"
+TOPIC = "ottla.error.topic"
+PARTITION = "ottla.error.partition"
+OFFSET = "ottla.error.offset"
+TIMESTAMP = "ottla.error.timestamp"
+"""Milliseconds since 1970, as records have it."""
+
+MESSAGE_CHARS_MAX = 4000
+ROW_CHARS_MAX = 100_000
+
+
+def topic_rows(rejected: Sequence[DataFrame], pipeline: str, topic: str) -> DataFrame:
+    """In the shape of `frames.TOPIC_ROW`. A row that never was a record has its JSON as the value."""
+    rows = reduce(DataFrame.unionByName, rejected)
+    origin = sf.col("origin")
+    said = {
+        PIPELINE: sf.lit(pipeline),
+        STEP: sf.col("step"),
+        MESSAGE: sf.substring("error", 1, MESSAGE_CHARS_MAX),
+        ROW: sf.substring("row", 1, ROW_CHARS_MAX),
+        SOURCE: origin["source"],
+        TOPIC: origin["topic"],
+        PARTITION: origin["partition"].cast("string"),
+        OFFSET: origin["offset"].cast("string"),
+        TIMESTAMP: sf.unix_millis(origin["timestamp"]).cast("string"),
+    }
+    added = sf.array(*(_header(name, value) for name, value in said.items()))
+    known = sf.coalesce(origin["headers"], sf.array().cast(HEADERS))
+    return rows.select(
+        origin["key"].alias("key"),
+        sf.coalesce(origin["value"], sf.col("row").cast("binary")).alias("value"),
+        sf.concat(known, sf.filter(added, lambda header: header["value"].isNotNull())).cast(HEADERS).alias("headers"),
+        sf.lit(topic).alias("topic"),
+        sf.lit(None).cast("int").alias("partition"),
+        sf.lit(None).cast("timestamp").alias("timestamp"),
+    )
+
+
+def _header(name: str, value: Column) -> Column:
+    return sf.struct(sf.lit(name).alias("key"), value.cast("binary").alias("value"))

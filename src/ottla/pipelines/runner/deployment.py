@@ -1,0 +1,41 @@
+"""One pipeline at one place: its plan, its brokers, its folder, and the version of its outputs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ottla.pipelines.parts import CheckedPipeline
+from ottla.pipelines.plan import Plan, QueryPlan
+from ottla.pipelines.secrets import Secrets
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    plan: Plan
+    secrets: Secrets
+    bootstrap: str
+    client: Mapping[str, str]
+    """Kafka client settings, secrets filled in, without the brokers."""
+    folder: Path
+    """The pipeline's own folder in the state folder."""
+    version: str | None = None
+    """A second set of outputs beside the first, made by reprocessing; None for the first."""
+
+    @property
+    def checked(self) -> CheckedPipeline:
+        return self.plan.checked
+
+    @property
+    def kafka(self) -> dict[str, str]:
+        return {**self.client, "bootstrap.servers": self.bootstrap}
+
+    @property
+    def version_folder(self) -> Path:
+        return self.folder if self.version is None else self.folder / "versions" / self.version
+
+    def checkpoint(self, query: QueryPlan) -> str:
+        place = self.checked.spec.checkpoints
+        if place is None:
+            return str(self.version_folder / "checkpoints" / query.name)
+        words = [place.rstrip("/"), self.plan.name, *([self.version] if self.version else []), query.name]
+        return "/".join(words)

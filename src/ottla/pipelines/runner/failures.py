@@ -1,0 +1,74 @@
+"""Why a query failed, in words, and whether trying again can help. Pure: texts in, a verdict out."""
+
+import re
+from dataclasses import dataclass
+
+from ottla.pipelines.durations import seconds_of
+from ottla.pipelines.runner.chain import BAD_RECORD
+from ottla.pipelines.spec import Errors
+
+BACKOFF_FACTOR = 2.0
+
+
+@dataclass(frozen=True)
+class Failure:
+    message: str
+    fatal: bool
+
+
+# What Spark's exceptions and ours say when trying again would only say it again, and what to do instead.
+_FATAL: tuple[tuple[str, str], ...] = (
+    (re.escape(BAD_RECORD), "name a topic in `errors: {dead_letter: ...}`, or mend the record's producer"),
+    (r"\bFatalFailure\b", ""),
+    (r"\bInvalidOption\b", ""),
+    (r"\bDataLoss\b", "set `on_data_loss: continue` on the source to go on with what is left"),
+    (r"ANALYSIS|UNRESOLVED_COLUMN|PARSE_SYNTAX_ERROR|TABLE_OR_VIEW_NOT_FOUND|AnalysisException", "mend the step"),
+    (r"\bFormatProblem\b", "mend the format's options"),
+    (
+        r"checkpoint.*(incompatible|corrupt|not compatible)|STREAMING_CHECKPOINT|STATE_STORE_.*SCHEMA",
+        "the checkpoint belongs to another form of this pipeline: reprocess into a new version, or rename it",
+    ),
+    (r"\bProducerFenced\b|PRODUCER_FENCED|INVALID_PRODUCER_EPOCH", "another run of this pipeline has taken over"),
+    (
+        r"(TOPIC|GROUP|CLUSTER|TRANSACTIONAL_ID)_AUTHORIZATION_FAILED|SASL_AUTHENTICATION_FAILED",
+        "the brokers refuse this user: check `client` and the ACLs",
+    ),
+)
+
+_PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?(?P<name>[A-Z]\w*): (?P<text>.+)$")
+_NOISE = ("Py4JException", "PythonException", "StreamingQueryException", "SparkException", "SparkRuntimeException")
+
+
+def judge(text: str) -> Failure:
+    """A verdict on the text of an exception, with every traceback in it."""
+    message = the_point(text)
+    for pattern, advice in _FATAL:
+        if re.search(pattern, text, re.IGNORECASE if pattern.startswith("checkpoint") else 0):
+            return Failure(f"{message}; {advice}" if advice else message, fatal=True)
+    return Failure(message, fatal=False)
+
+
+def the_point(text: str) -> str:
+    """The one line of Spark's many that says what happened: the innermost Python error, or else the first line."""
+    if BAD_RECORD in text:
+        found = text[text.index(BAD_RECORD) :].splitlines()[0]
+        return found.split(" SQLSTATE")[0].strip()
+    candidates = []
+    for line in text.splitlines():
+        found_error = _PYTHON_ERROR.match(line.strip())
+        if found_error and found_error["name"] not in _NOISE and not line.strip().startswith("at "):
+            candidates.append(f"{found_error['name']}: {found_error['text']}")
+    if candidates:
+        return candidates[-1]
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason was given")
+    return first.split(" SQLSTATE")[0]
+
+
+def pause_before_restart(failures: int, errors: Errors) -> float | None:
+    """Seconds to wait before the next try after so many failures in a row; None: give up."""
+    if errors.restart == "never":
+        return None
+    longest = seconds_of(errors.backoff_max)
+    if failures > errors.retries:
+        return longest if errors.restart == "always" else None
+    return min(longest, seconds_of(errors.backoff) * BACKOFF_FACTOR ** (failures - 1))

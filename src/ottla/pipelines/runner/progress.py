@@ -1,0 +1,127 @@
+"""How a query gets on: what Spark reports after each batch, what the sinks counted, and how far behind it is."""
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from ottla.client.offsets import LATEST, FoundOffset, list_offsets
+from ottla.client.settings import client_settings
+from ottla.model.names import TopicPartition
+from ottla.spark import loop
+from ottla.spark.connections import shared_cluster
+from ottla.spark.errors import InvalidOption
+from ottla.spark.offsets import read_checkpointed
+
+LAG_SECONDS = 1.0
+
+
+@dataclass
+class QueryProgress:
+    """Since the query was started in this run. Rows per second and batch time are those of the last batch."""
+
+    batch: int | None = None
+    input_rows: int = 0
+    rows_per_second: float = 0.0
+    batch_seconds: float = 0.0
+    state_rows: int = 0
+    state_bytes: int = 0
+    late_rows: int = 0
+    watermark: str | None = None
+    positions: dict[TopicPartition, int] = field(default_factory=dict)
+    """Where the topics have been read up to."""
+    updated: float = 0.0
+
+    def add(self, report: Mapping[str, Any]) -> None:
+        """Take in what Spark reports about one batch."""
+        rows = int(report.get("numInputRows") or 0)
+        self.batch = int(report["batchId"])
+        self.input_rows += rows
+        self.batch_seconds = float((report.get("durationMs") or {}).get("triggerExecution", 0)) / 1000
+        self.rows_per_second = rows / self.batch_seconds if self.batch_seconds else 0.0
+        states = report.get("stateOperators") or []
+        self.state_rows = sum(int(state.get("numRowsTotal") or 0) for state in states)
+        self.state_bytes = sum(int(state.get("memoryUsedBytes") or 0) for state in states)
+        self.late_rows += sum(int(state.get("numRowsDroppedByWatermark") or 0) for state in states)
+        self.watermark = (report.get("eventTime") or {}).get("watermark", self.watermark)
+        for source in report.get("sources") or []:
+            self.positions.update(_positions(source.get("endOffset")))
+        self.updated = time.time()
+
+
+def _positions(offset: Any) -> dict[TopicPartition, int]:
+    text = offset if isinstance(offset, str) else json.dumps(offset)
+    try:
+        return read_checkpointed(text)
+    except (InvalidOption, ValueError, AttributeError):
+        return {}  # the offset of another kind of source
+
+
+class ProgressBook(StreamingQueryListener):
+    """Progress of all queries of a session by name."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_name: dict[str, QueryProgress] = {}
+
+    def of(self, name: str) -> QueryProgress:
+        with self._lock:
+            return self._by_name.setdefault(name, QueryProgress())
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        report = json.loads(event.progress.json)
+        if report.get("name"):
+            progress = self.of(report["name"])
+            with self._lock:
+                progress.add(report)
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+        """The supervisor knows: it started it."""
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        """Nothing has changed."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        """The supervisor asks the query itself, which knows why."""
+
+
+class LagMeter:
+    """How many records lie ahead of the queries. Asks the brokers at most once a second, and never waits for them."""
+
+    def __init__(self, client: Mapping[str, str]) -> None:
+        self._settings = client_settings(client)
+        self._asked = 0.0
+        self._answer: Future[dict[TopicPartition, int]] | None = None
+        self._ends: dict[TopicPartition, int] = {}
+
+    def lag(self, positions: Mapping[TopicPartition, int]) -> int | None:
+        """By the last answer; None where there is none yet."""
+        if self._answer is not None and self._answer.done():
+            if self._answer.exception() is None:
+                self._ends.update(self._answer.result())
+            self._answer = None
+        if positions and self._answer is None and time.monotonic() - self._asked >= LAG_SECONDS:
+            self._answer = loop.submit(self._ask(positions))
+            self._asked = time.monotonic()
+        known = [max(0, self._ends[partition] - at) for partition, at in positions.items() if partition in self._ends]
+        return sum(known) if known else None
+
+    async def _ask(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        cluster = shared_cluster(self._settings)
+        found = await list_offsets(cluster, dict.fromkeys(positions, LATEST), committed=True)
+        return {
+            partition: end.offset
+            for partition, end in found.items()
+            if isinstance(end, FoundOffset) and end.offset is not None
+        }

@@ -1,0 +1,45 @@
+"""The status of all pipelines of a driver as one document: for HTTP, for files, for the screen."""
+
+import time
+from typing import Any
+
+from ottla.pipelines.runner.supervisor import SupervisedPipeline, SupervisedQuery, Supervisor
+
+
+def status_document(supervisor: Supervisor) -> dict[str, Any]:
+    return {
+        "time": round(time.time(), 3),
+        "pipelines": [pipeline_status(supervisor, pipeline) for pipeline in supervisor.pipelines],
+    }
+
+
+def pipeline_status(supervisor: Supervisor, pipeline: SupervisedPipeline) -> dict[str, Any]:
+    return {
+        "pipeline": pipeline.name,
+        "version": pipeline.deployment.version,
+        "state": pipeline.state.value,
+        "queries": [_query_status(supervisor, pipeline, query) for query in pipeline.queries],
+    }
+
+
+def _query_status(supervisor: Supervisor, pipeline: SupervisedPipeline, query: SupervisedQuery) -> dict[str, Any]:
+    progress = supervisor.progress(query)
+    return {
+        "query": query.plan.name,
+        "state": query.state.value,
+        "group": query.plan.group,
+        "batch": progress.batch,
+        "batches": query.batches,
+        "input_rows": progress.input_rows,
+        "rows_per_second": round(progress.rows_per_second, 1),
+        "batch_seconds": round(progress.batch_seconds, 3),
+        "lag": pipeline.lag_meter.lag(progress.positions),
+        "sink_rows": query.rows,
+        "dead_letters": query.dead_letters,
+        "late_rows": progress.late_rows,
+        "state_rows": progress.state_rows,
+        "state_bytes": progress.state_bytes,
+        "watermark": progress.watermark,
+        "restarts": query.restarts,
+        "error": query.last_error,
+    }

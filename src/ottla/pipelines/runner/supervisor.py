@@ -1,0 +1,261 @@
+"""Many pipelines in one driver: starts their queries, starts failed ones again, and stops them when told to.
+
+One thread, the one that calls `run`, decides everything; others only set the flag that asks it to stop.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from ottla.client.errors import ClientError
+from ottla.model.errors import OttlaError
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.plan import QueryPlan
+from ottla.pipelines.runner.batches import StopRequested
+from ottla.pipelines.runner.deployment import Deployment
+from ottla.pipelines.runner.failures import Failure, judge, pause_before_restart
+from ottla.pipelines.runner.progress import LagMeter, ProgressBook, QueryProgress
+from ottla.pipelines.runner.queries import StartedQuery, start_query
+from ottla.pipelines.runner.topics import prepare_topics
+
+LOOK_SECONDS = 0.1
+STOP_SECONDS_MAX = 60.0
+
+
+class State(Enum):
+    STARTING = "starting"
+    RUNNING = "running"
+    WAITING = "waiting"
+    """For its next start, after a failure."""
+    DONE = "done"
+    """It has read all there was (`--once`)."""
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+ENDED = (State.DONE, State.STOPPED, State.FAILED)
+
+
+@dataclass
+class SupervisedQuery:
+    plan: QueryPlan
+    state: State = State.STARTING
+    started: StartedQuery | None = None
+    restarts: int = 0
+    failures_in_a_row: int = 0
+    last_error: str | None = None
+    start_at: float = 0.0
+    batches_before: int = 0
+    rows_before: dict[str, int] = field(default_factory=dict)
+    dead_letters_before: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"{self.plan.pipeline}.{self.plan.name}"
+
+    @property
+    def batches(self) -> int:
+        return self.batches_before + (self.started.work.counters.batches if self.started else 0)
+
+    @property
+    def dead_letters(self) -> int:
+        return self.dead_letters_before + (self.started.work.counters.dead_letters if self.started else 0)
+
+    @property
+    def rows(self) -> dict[str, int]:
+        rows = dict(self.rows_before)
+        for name, count in (self.started.work.counters.rows if self.started else {}).items():
+            rows[name] = rows.get(name, 0) + count
+        return rows
+
+    def close_books(self) -> None:
+        """Keep what was counted when a started query goes."""
+        self.batches_before, self.dead_letters_before, self.rows_before = self.batches, self.dead_letters, self.rows
+        self.started = None
+
+
+@dataclass
+class SupervisedPipeline:
+    deployment: Deployment
+    queries: list[SupervisedQuery]
+    lag_meter: LagMeter
+    stop_asked: threading.Event = field(default_factory=threading.Event)
+    prepared: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.deployment.plan.name
+
+    @property
+    def state(self) -> State:
+        states = {query.state for query in self.queries}
+        for state in (State.FAILED, State.WAITING, State.STARTING, State.RUNNING, State.STOPPED):
+            if state in states:
+                return state
+        return State.DONE
+
+    @property
+    def ended(self) -> bool:
+        return all(query.state in ENDED for query in self.queries)
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something worth telling."""
+
+    pipeline: str
+    query: str | None
+    what: str
+    message: str = ""
+
+
+class Supervisor:
+    def __init__(
+        self,
+        spark: SparkSession,
+        deployments: Sequence[Deployment],
+        *,
+        once: bool = False,
+        tell: Callable[[Event], None] = lambda event: None,
+    ) -> None:
+        self.book = ProgressBook()
+        self.pipelines = [
+            SupervisedPipeline(
+                deployment,
+                [SupervisedQuery(query) for query in deployment.plan.queries],
+                LagMeter(deployment.kafka),
+            )
+            for deployment in deployments
+        ]
+        self._spark = spark
+        self._once = once
+        self._tell = tell
+        self._wake = threading.Event()
+
+    def stop(self, name: str | None = None) -> None:
+        """Ask a pipeline (or all) to end after the batch that runs now. Safe from any thread and from signals."""
+        for pipeline in self.pipelines:
+            if name is None or pipeline.name == name:
+                pipeline.stop_asked.set()
+        self._wake.set()
+
+    def run(self, each_look: Callable[[], None] = lambda: None) -> bool:
+        """Until all pipelines have ended; true if none of them failed."""
+        self._spark.streams.addListener(self.book)
+        try:
+            while not all(pipeline.ended for pipeline in self.pipelines):
+                for pipeline in self.pipelines:
+                    self._look_after(pipeline)
+                each_look()
+                self._wake.wait(LOOK_SECONDS)
+                self._wake.clear()
+        finally:
+            for pipeline in self.pipelines:
+                self._stop_queries(pipeline, State.STOPPED)
+            each_look()
+            self._spark.streams.removeListener(self.book)
+        return not any(pipeline.state is State.FAILED for pipeline in self.pipelines)
+
+    def progress(self, query: SupervisedQuery) -> QueryProgress:
+        return self.book.of(query.name)
+
+    def _look_after(self, pipeline: SupervisedPipeline) -> None:
+        if pipeline.ended:
+            return
+        if pipeline.stop_asked.is_set():
+            self._stop_queries(pipeline, State.STOPPED)
+            self._say(pipeline, None, "stopped")
+            return
+        for query in pipeline.queries:
+            if query.state in (State.STARTING, State.WAITING) and time.monotonic() >= query.start_at:
+                self._start(pipeline, query)
+            elif query.state is State.RUNNING:
+                self._check(pipeline, query)
+            if query.state is State.FAILED:
+                self._stop_queries(pipeline, State.STOPPED)
+                return
+
+    def _start(self, pipeline: SupervisedPipeline, query: SupervisedQuery) -> None:
+        try:
+            if not pipeline.prepared:
+                prepare_topics(pipeline.deployment)
+                pipeline.prepared = True
+            query.started = start_query(query.plan, pipeline.deployment, self._spark, once=self._once)
+        except (OttlaError, PySparkException, OSError) as error:
+            passing = isinstance(error, ClientError | OSError) and not isinstance(error, PipelineError)
+            judged = judge(f"{type(error).__name__}: {error}")
+            self._failed(pipeline, query, Failure(judged.message, fatal=judged.fatal or not passing))
+            return
+        query.state = State.RUNNING
+        self._say(pipeline, query, "started")
+
+    def _check(self, pipeline: SupervisedPipeline, query: SupervisedQuery) -> None:
+        assert query.started is not None
+        stream = query.started.stream
+        if query.started.work.counters.batches:
+            query.failures_in_a_row = 0
+        if stream.isActive:
+            return
+        error = stream.exception()
+        query.close_books()
+        if error is None:
+            query.state = State.DONE if self._once else State.STOPPED
+            self._say(pipeline, query, query.state.value)
+        else:
+            self._failed(pipeline, query, judge(str(error)))
+
+    def _failed(self, pipeline: SupervisedPipeline, query: SupervisedQuery, failure: Failure) -> None:
+        message = pipeline.deployment.secrets.hide(failure.message)
+        query.failures_in_a_row += 1
+        query.last_error = message
+        pause = (
+            None
+            if failure.fatal
+            else pause_before_restart(query.failures_in_a_row, pipeline.deployment.checked.spec.errors)
+        )
+        if pause is None:
+            query.state = State.FAILED
+            tries = "" if failure.fatal else f" (given up after {query.failures_in_a_row} failures in a row)"
+            self._say(pipeline, query, "failed", message + tries)
+            return
+        query.state = State.WAITING
+        query.restarts += 1
+        query.start_at = time.monotonic() + pause
+        self._say(pipeline, query, "restarts", f"in {pause:g} s, after: {message}")
+
+    def _stop_queries(self, pipeline: SupervisedPipeline, state: State) -> None:
+        """Let the batches that run now finish, and let no other begin."""
+        running = [query for query in pipeline.queries if query.started is not None]
+        for started in _started(running):
+            started.work.stopping.set()
+        for query in running:
+            assert query.started is not None
+            stream = query.started.stream
+            deadline = time.monotonic() + STOP_SECONDS_MAX
+            query.started.work.wait_until_idle(STOP_SECONDS_MAX)
+            # Spark notes the end of a batch right after it; stopped before that, the batch would only be replayed.
+            while stream.isActive and stream.status["isTriggerActive"] and time.monotonic() < deadline:
+                self._wake.wait(LOOK_SECONDS / 5)
+                self._wake.clear()
+            stream.stop()
+            query.close_books()
+        for query in pipeline.queries:
+            if query.state not in ENDED:
+                query.state = state
+
+    def _say(self, pipeline: SupervisedPipeline, query: SupervisedQuery | None, what: str, message: str = "") -> None:
+        self._tell(Event(pipeline.name, query.plan.name if query else None, what, message))
+
+
+def _started(queries: Sequence[SupervisedQuery]) -> Iterator[StartedQuery]:
+    for query in queries:
+        if query.started is not None:
+            yield query.started
+
+
+__all__ = ["Event", "State", "StopRequested", "Supervisor"]
