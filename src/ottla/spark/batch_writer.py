@@ -33,6 +33,8 @@ Delivery = Literal["exactly_once", "at_least_once"]
 class BatchWritten(NamedTuple):
     rows: int
     already_there: bool = False
+    by_topic: Mapping[str, int] = {}
+    """The rows of each topic that got any."""
 
 
 class TornPartition(OttlaError):
@@ -98,7 +100,7 @@ def _write_at_least_once(job: _Job, group: str, offsets: Mapping[TopicPartition,
     written = job.run(None)
     if offsets:
         loop.run(commit_plain_offsets(job.encoding.settings, group, offsets))
-    return BatchWritten(sum(row.records for row in written))
+    return _counted(written)
 
 
 def _write_exactly_once(
@@ -125,7 +127,14 @@ def _write_exactly_once(
         marks = [TopicPartition(row.topic, row.partition) for row in written]
         loop.run(transaction.commit(batch_id, offsets, marks))
         break
-    return BatchWritten(sum(row.records for row in written))
+    return _counted(written)
+
+
+def _counted(written: list[Row]) -> BatchWritten:
+    by_topic: dict[str, int] = {}
+    for row in written:
+        by_topic[row.topic] = by_topic.get(row.topic, 0) + row.records
+    return BatchWritten(sum(by_topic.values()), by_topic=by_topic)
 
 
 def _check_unbroken(frame: DataFrame, written: list[Row]) -> None:

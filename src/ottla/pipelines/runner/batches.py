@@ -159,7 +159,13 @@ class BatchWork:
             self.counters.rows[name] = self.counters.rows.get(name, 0) + rows
 
     def _count_topics(self, written: BatchWritten) -> None:
-        pass
+        """Sinks that write to one topic share its count: which of them a record came from is not told."""
+        names = {sink.options.topic: name for name, sink in self._sinks if isinstance(sink, TopicSink)}
+        for topic, rows in written.by_topic.items():
+            if topic == self._query.dead_letter:
+                self.counters.dead_letters += rows
+            elif topic in names:
+                self._count(names[topic], rows)
 
 
 def source_context(deployment: Deployment, spark: SparkSession, name: str, group: str | None = None) -> SourceContext:
