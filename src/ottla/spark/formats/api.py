@@ -1,0 +1,91 @@
+"""`from_format` and `to_format`: what PySpark users and pipelines call.
+
+    parsed = from_format(frame, "json", schema="id STRING, amount DOUBLE")
+    parsed.good     # the fields as columns, instead of `value`
+    parsed.bad      # the rows that could not be read, as they were, with a column `error`
+
+    to_format(frame, "json", ["id", "amount"]).select("key", "value")
+
+Nothing here throws because of a record. Each row is parsed once wherever the frame is used, but `good` and `bad` are
+two frames: persist the input (or use `parse` and split afterwards) if reading it twice is dear.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from ottla.spark.formats.json_text import JsonFormat
+from ottla.spark.formats.plain import RawFormat, TextFormat
+from ottla.spark.formats.spec import ERROR, PARSED, Format, FormatProblem, FormatSpec
+
+FORMATS: Mapping[str, type[Format]] = {kind.NAME: kind for kind in (JsonFormat, RawFormat, TextFormat)}
+
+
+class Parsed(NamedTuple):
+    good: DataFrame
+    """The columns of the input without the parsed one, then the fields."""
+    bad: DataFrame
+    """The columns of the input as they were, and `error`."""
+
+
+def build_format(spec: FormatSpec) -> Format:
+    """The format that a spec names. Raises FormatProblem if the name, the schema or an option cannot work."""
+    kind = FORMATS.get(spec.name)
+    if kind is None:
+        raise FormatProblem(f"there is no format `{spec.name}`: choose one of {', '.join(sorted(FORMATS))}")
+    return kind(spec)
+
+
+def parse(frame: DataFrame, spec: FormatSpec, column: str = "value") -> DataFrame:
+    """Read `column`: the frame with `parsed` (a struct) and `error` (text), one of them null in every row.
+
+    Where a null value is kept (`tombstones: keep`) both are null. `tombstones: skip` leaves such rows out.
+    """
+    return build_format(spec).parse(frame, column)
+
+
+def from_format(
+    frame: DataFrame,
+    name: str,
+    schema: str | StructType | None = None,
+    *,
+    column: str = "value",
+    options: Mapping[str, Any] | None = None,
+    base_dir: Path | None = None,
+) -> Parsed:
+    """Read `column` in the format `name`, with bad rows apart."""
+    spec = FormatSpec(name=name, schema=schema, options=options or {}, base_dir=base_dir or Path())
+    rest = [other for other in frame.columns if other != column]
+    result = parse(frame, spec, column)
+    good = result.filter(F.col(ERROR).isNull()).select(*(F.col(f"`{name}`") for name in rest), f"{PARSED}.*")
+    return Parsed(good=good, bad=result.filter(F.col(ERROR).isNotNull()).drop(PARSED))
+
+
+def encode(frame: DataFrame, spec: FormatSpec, columns: Sequence[str] | None = None) -> Column:
+    """The BINARY value of each row of `frame`, made of `columns` (all of them if not given)."""
+    chosen = list(columns) if columns is not None else frame.columns
+    missing = [name for name in chosen if name not in frame.columns]
+    if missing or not chosen:
+        wanted = f"`{'`, `'.join(missing)}`, which are not among" if missing else "no column; choose from"
+        raise FormatProblem(f"format {spec.name}: `columns` names {wanted} {', '.join(frame.columns)}")
+    row_type = StructType([frame.schema[name] for name in chosen])
+    return build_format(spec).encode(F.struct(*(F.col(f"`{name}`") for name in chosen)), row_type)
+
+
+def to_format(
+    frame: DataFrame,
+    name: str,
+    columns: Sequence[str] | None = None,
+    *,
+    schema: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    base_dir: Path | None = None,
+    column: str = "value",
+) -> DataFrame:
+    """The frame with a BINARY column (`value`) made of `columns`; the other columns stay, for `key` or `topic`."""
+    spec = FormatSpec(name=name, schema=schema, options=options or {}, base_dir=base_dir or Path())
+    return frame.withColumn(column, encode(frame, spec, columns))
