@@ -5,16 +5,20 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from compat.peer.kafka import LIBS, PEER, fetch, require  # noqa: E402
+from compat.peer.kafka import LIBS, PEER, Kafka, fetch, require, running  # noqa: E402
+from compat.peer.spark_connector import jars  # noqa: E402
+
+from ottla.spark.session import build_session  # noqa: E402
 
 _counter = itertools.count(1)
 
@@ -63,3 +67,21 @@ def kafkajs() -> Path:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     return folder
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one Spark session of a run, with Spark's own connector beside `format("ottla")`."""
+    conf = {"spark.jars": jars(), "spark.driver.memory": "1g"}
+    session = build_session("compat", "local[2]", conf)
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def apache_kafka(kafka_libs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    """An Apache Kafka broker that runs while the tests do."""
+    settings = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1"}
+    with running(tmp_path_factory.mktemp("apache-kafka"), settings=settings) as node:
+        yield node

@@ -53,20 +53,25 @@ def require(program: str, *, why: str) -> str:
 
 
 def fetch() -> Path:
-    """The folder of jars, filled by Maven when the pom has changed since the last time."""
-    stamp = PEER / "pom.fetched"
-    if stamp.exists() and stamp.read_bytes() == POM.read_bytes():
-        return LIBS
-    maven = require("mvn", why="to fetch Apache Kafka (Debian: apt install maven)")
-    require("java", why="to run Apache Kafka (Debian: apt install openjdk-17-jdk-headless)")
-    shutil.rmtree(LIBS, ignore_errors=True)
+    """The folder with the jars of Apache Kafka."""
+    return fetch_jars(POM, LIBS, "Apache Kafka")
+
+
+def fetch_jars(pom: Path, folder: Path, what: str) -> Path:
+    """The folder of jars that a pom asks for, filled by Maven when the pom has changed since the last time."""
+    stamp = PEER / f"{pom.stem}.fetched"
+    if stamp.exists() and stamp.read_bytes() == pom.read_bytes():
+        return folder
+    maven = require("mvn", why=f"to fetch {what} (Debian: apt install maven)")
+    require("java", why=f"to run {what} (Debian: apt install openjdk-17-jdk-headless)")
+    shutil.rmtree(folder, ignore_errors=True)
     PEER.mkdir(exist_ok=True)
-    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={LIBS}", "-DincludeScope=runtime"]
-    done = subprocess.run([maven, "-B", "-q", "-f", str(POM), *goal], capture_output=True, text=True, check=False)
+    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={folder}", "-DincludeScope=runtime"]
+    done = subprocess.run([maven, "-B", "-q", "-f", str(pom), *goal], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise PeerError(f"Maven could not fetch Apache Kafka:\n{done.stdout}{done.stderr}")
-    stamp.write_bytes(POM.read_bytes())
-    return LIBS
+        raise PeerError(f"Maven could not fetch {what}:\n{done.stdout}{done.stderr}")
+    stamp.write_bytes(pom.read_bytes())
+    return folder
 
 
 def java_command(main_class: str, *arguments: str, flags: Sequence[str] = ()) -> list[str]:
