@@ -30,6 +30,9 @@ ORIGIN_TYPE = StructType(
     ]
 )
 
+BAD_RECORD = "ottla: a record was rejected and errors.dead_letter names no topic for it:"
+"""How the text of Spark's exception is recognised where a bad record stops a query."""
+
 REJECTED = StructType(
     [
         StructField("origin", ORIGIN_TYPE),

@@ -8,13 +8,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from ottla.pipelines.connectors.topic import TopicSource, latest_by_key
-from ottla.pipelines.frames import ORIGIN, REJECTED
+from ottla.pipelines.frames import BAD_RECORD, ORIGIN, REJECTED
 from ottla.pipelines.parts import SourcePart, StepPart
 from ottla.pipelines.reading import FAILURE, origin, read_rows
 from ottla.pipelines.steps.base import INPUT, StepContext
-
-BAD_RECORD = "ottla: a record was rejected and errors.dead_letter names no topic for it:"
-"""How the text of Spark's exception is recognised."""
 
 
 @dataclass(kw_only=True)

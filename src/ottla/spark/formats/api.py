@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
 from ottla.spark.formats.json_text import JsonFormat
@@ -61,8 +61,8 @@ def from_format(
     spec = FormatSpec(name=name, schema=schema, options=options or {}, base_dir=base_dir or Path())
     rest = [other for other in frame.columns if other != column]
     result = parse(frame, spec, column)
-    good = result.filter(F.col(ERROR).isNull()).select(*(F.col(f"`{name}`") for name in rest), f"{PARSED}.*")
-    return Parsed(good=good, bad=result.filter(F.col(ERROR).isNotNull()).drop(PARSED))
+    good = result.filter(sf.col(ERROR).isNull()).select(*(sf.col(f"`{name}`") for name in rest), f"{PARSED}.*")
+    return Parsed(good=good, bad=result.filter(sf.col(ERROR).isNotNull()).drop(PARSED))
 
 
 def encode(frame: DataFrame, spec: FormatSpec, columns: Sequence[str] | None = None) -> Column:
@@ -73,7 +73,7 @@ def encode(frame: DataFrame, spec: FormatSpec, columns: Sequence[str] | None = N
         wanted = f"`{'`, `'.join(missing)}`, which are not among" if missing else "no column; choose from"
         raise FormatProblem(f"format {spec.name}: `columns` names {wanted} {', '.join(frame.columns)}")
     row_type = StructType([frame.schema[name] for name in chosen])
-    return build_format(spec).encode(F.struct(*(F.col(f"`{name}`") for name in chosen)), row_type)
+    return build_format(spec).encode(sf.struct(*(sf.col(f"`{name}`") for name in chosen)), row_type)
 
 
 def to_format(

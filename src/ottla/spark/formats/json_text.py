@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 
 import msgspec
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 from pyspark.sql.types import DataType, DateType, MapType, StringType, StructField, StructType, TimestampType
 
 from ottla.spark.formats.spec import (
@@ -67,22 +67,22 @@ class JsonFormat:
         schema = struct_schema(self._spec)
         if not schema.fields:
             raise FormatProblem("format json is read with a `schema` of at least one field")
-        value = F.col(column)
+        value = sf.col(column)
         text = value.cast("string")
-        wrapped = F.concat(F.lit(f'{{"{_IN}":{{"{_ROW}":'), text, F.lit(',"end":null}}'))
+        wrapped = sf.concat(sf.lit(f'{{"{_IN}":{{"{_ROW}":'), text, sf.lit(',"end":null}}'))
         wrapper = StructType([StructField(_IN, MapType(StringType(), schema)), StructField(_CORRUPT, StringType())])
-        read = F.from_json(wrapped, wrapper, self._reading())
+        read = sf.from_json(wrapped, wrapper, self._reading())
         staged = without_tombstones(frame, column, self._options.tombstones).withColumn(_READ, read)
-        inside = F.col(_READ)[_IN]
-        whole = F.is_valid_utf8(text) & F.col(_READ)[_CORRUPT].isNull() & (F.size(inside) == 2)
+        inside = sf.col(_READ)[_IN]
+        whole = sf.is_valid_utf8(text) & sf.col(_READ)[_CORRUPT].isNull() & (sf.size(inside) == 2)
         row = inside[_ROW]
         error = (
-            F.when(value.isNull(), tombstone_error(self._options.tombstones))
-            .when(F.coalesce(whole & row.isNotNull(), F.lit(False)), joined(_unfit(row, "$", schema)))
+            sf.when(value.isNull(), tombstone_error(self._options.tombstones))
+            .when(sf.coalesce(whole & row.isNotNull(), sf.lit(False)), joined(_unfit(row, "$", schema)))
             .otherwise(self._why_unreadable(text, schema))
         )
         named = staged.withColumn(ERROR, evaluated_once(error))
-        return named.withColumn(PARSED, F.when(F.col(ERROR).isNull(), row)).drop(_READ)
+        return named.withColumn(PARSED, sf.when(sf.col(ERROR).isNull(), row)).drop(_READ)
 
     def _why_unreadable(self, text: Column, schema: StructType) -> Column:
         """What is wrong with a bad value.
@@ -91,12 +91,14 @@ class JsonFormat:
         record costs them three times the reading itself (measured).
         """
         wrapper = StructType([StructField(_ROW, schema), StructField(_CORRUPT, StringType())])
-        looked_at = F.struct(
+        looked_at = sf.struct(
             text.alias("text"),
-            F.from_json(F.concat(F.lit(f'{{"{_ROW}":'), text, F.lit("}")), wrapper, self._reading())[_ROW].alias("row"),
-            F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))).alias("count"),
+            sf.from_json(sf.concat(sf.lit(f'{{"{_ROW}":'), text, sf.lit("}")), wrapper, self._reading())[_ROW].alias(
+                "row"
+            ),
+            sf.json_array_length(sf.concat(sf.lit("["), text, sf.lit("]"))).alias("count"),
         )
-        return F.transform(F.array(looked_at), lambda found: _describe_bad(found, schema))[0]
+        return sf.transform(sf.array(looked_at), lambda found: _describe_bad(found, schema))[0]
 
     def encode(self, row: Column, row_type: StructType) -> Column:
         settings = {
@@ -106,7 +108,7 @@ class JsonFormat:
         }
         if self._options.date_format:
             settings["dateFormat"] = self._options.date_format
-        return F.to_json(row, settings).cast("binary")
+        return sf.to_json(row, settings).cast("binary")
 
     def _reading(self) -> dict[str, str]:
         settings = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "allowSingleQuotes": "false"}
@@ -120,8 +122,8 @@ class JsonFormat:
 
 def preview(text: Column) -> Column:
     """The beginning of a value, short enough for a message."""
-    cut = F.concat(F.substring(text, 1, _PREVIEW_CHARS), F.lit("…"))
-    return F.when(F.length(text) > _PREVIEW_CHARS, cut).otherwise(text)
+    cut = sf.concat(sf.substring(text, 1, _PREVIEW_CHARS), sf.lit("…"))
+    return sf.when(sf.length(text) > _PREVIEW_CHARS, cut).otherwise(text)
 
 
 def describe(kind: DataType) -> str:
@@ -131,26 +133,26 @@ def describe(kind: DataType) -> str:
 
 def _describe_bad(found: Column, schema: StructType) -> Column:
     text, row, count = found["text"], found["row"], found["count"]
-    malformed = F.concat(F.lit("malformed JSON: "), preview(text))
-    no_object = F.concat(F.lit("not a JSON object: "), preview(text))
-    misfit = F.concat(F.lit("does not fit the schema: "), preview(text))
+    malformed = sf.concat(sf.lit("malformed JSON: "), preview(text))
+    no_object = sf.concat(sf.lit("not a JSON object: "), preview(text))
+    misfit = sf.concat(sf.lit("does not fit the schema: "), preview(text))
     return (
-        F.when(~F.is_valid_utf8(text), F.lit("the value is not UTF-8"))
-        .when(F.length(F.trim(text)) == 0, F.lit("the value is empty"))
-        .when(F.startswith(text, F.lit("\0")), F.lit(REGISTRY_HINT))
+        sf.when(~sf.is_valid_utf8(text), sf.lit("the value is not UTF-8"))
+        .when(sf.length(sf.trim(text)) == 0, sf.lit("the value is empty"))
+        .when(sf.startswith(text, sf.lit("\0")), sf.lit(REGISTRY_HINT))
         .when(count.isNull(), malformed)
-        .when(count != 1, F.lit("more than one JSON value"))
-        .when(row.isNull() & F.startswith(F.ltrim(text), F.lit("{")), malformed)
+        .when(count != 1, sf.lit("more than one JSON value"))
+        .when(row.isNull() & sf.startswith(sf.ltrim(text), sf.lit("{")), malformed)
         .when(row.isNull(), no_object)
-        .otherwise(F.coalesce(joined(_mismatches(row, text, "$", schema)), misfit))
+        .otherwise(sf.coalesce(joined(_mismatches(row, text, "$", schema)), misfit))
     )
 
 
 def joined(problems: list[Column]) -> Column:
     """All that is wrong, as one text; null if nothing is."""
     if not problems:
-        return F.lit(None).cast("string")
-    return F.nullif(F.concat_ws("; ", *problems), F.lit(""))
+        return sf.lit(None).cast("string")
+    return sf.nullif(sf.concat_ws("; ", *problems), sf.lit(""))
 
 
 def _mismatches(row: Column, text: Column, path: str, schema: StructType) -> list[Column]:
@@ -160,11 +162,11 @@ def _mismatches(row: Column, text: Column, path: str, schema: StructType) -> lis
         if isinstance(field.dataType, StringType) or "'" in field.name:
             continue
         inside = f"{path}['{field.name}']"
-        found = F.get_json_object(text, inside)
-        kind = F.schema_of_variant(F.try_variant_get(F.try_parse_json(text), inside, "variant"))
-        shown = F.when(kind == "STRING", F.concat(F.lit('"'), preview(found), F.lit('"'))).otherwise(preview(found))
-        message = F.concat(F.lit(f"field `{_shown(inside)}`: "), shown, F.lit(f" is not {describe(field.dataType)}"))
-        problems.append(F.when(row.isNotNull() & found.isNotNull() & row[field.name].isNull(), message))
+        found = sf.get_json_object(text, inside)
+        kind = sf.schema_of_variant(sf.try_variant_get(sf.try_parse_json(text), inside, "variant"))
+        shown = sf.when(kind == "STRING", sf.concat(sf.lit('"'), preview(found), sf.lit('"'))).otherwise(preview(found))
+        message = sf.concat(sf.lit(f"field `{_shown(inside)}`: "), shown, sf.lit(f" is not {describe(field.dataType)}"))
+        problems.append(sf.when(row.isNotNull() & found.isNotNull() & row[field.name].isNull(), message))
         if isinstance(field.dataType, StructType):
             problems.extend(_mismatches(row[field.name], text, inside, field.dataType))
     return problems
@@ -177,14 +179,14 @@ def _unfit(row: Column, path: str, schema: StructType) -> list[Column]:
         inside = f"{path}['{field.name}']"
         value = row[field.name]
         if not field.nullable:
-            missing = F.lit(f"field `{_shown(inside)}` is missing or null, and the schema says NOT NULL")
-            problems.append(F.when(row.isNotNull() & value.isNull(), missing))
+            missing = sf.lit(f"field `{_shown(inside)}` is missing or null, and the schema says NOT NULL")
+            problems.append(sf.when(row.isNotNull() & value.isNull(), missing))
         if isinstance(field.dataType, TimestampType | DateType):
-            far = F.lit(
+            far = sf.lit(
                 f"field `{_shown(inside)}` lies outside the years 1 to 9999: a number is taken as seconds since 1970 "
                 "(for milliseconds declare it BIGINT and use timestamp_millis)"
             )
-            problems.append(F.when((F.year(value) > 9999) | (F.year(value) < 1), far))
+            problems.append(sf.when((sf.year(value) > 9999) | (sf.year(value) < 1), far))
         if isinstance(field.dataType, StructType):
             problems.extend(_unfit(value, inside, field.dataType))
     return problems

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import msgspec
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 from pyspark.sql.types import BinaryType, StringType, StructType
 
 from ottla.spark.formats.spec import (
@@ -39,10 +39,10 @@ class RawFormat:
         self._options = read_options(spec, RawOptions)
 
     def parse(self, frame: DataFrame, column: str) -> DataFrame:
-        value = F.col(column)
-        error = F.when(value.isNull(), tombstone_error(self._options.tombstones))
+        value = sf.col(column)
+        error = sf.when(value.isNull(), tombstone_error(self._options.tombstones))
         return without_tombstones(frame, column, self._options.tombstones).withColumns(
-            {PARSED: F.when(value.isNotNull(), F.struct(value.alias("value"))), ERROR: error}
+            {PARSED: sf.when(value.isNotNull(), sf.struct(value.alias("value"))), ERROR: error}
         )
 
     def encode(self, row: Column, row_type: StructType) -> Column:
@@ -60,12 +60,12 @@ class TextFormat:
         self._options = read_options(spec, TextOptions)
 
     def parse(self, frame: DataFrame, column: str) -> DataFrame:
-        value = F.col(column)
+        value = sf.col(column)
         text = value.cast("string")
-        error = F.when(value.isNull(), tombstone_error(self._options.tombstones)).when(
-            ~F.is_valid_utf8(text), F.lit("the value is not UTF-8")
+        error = sf.when(value.isNull(), tombstone_error(self._options.tombstones)).when(
+            ~sf.is_valid_utf8(text), sf.lit("the value is not UTF-8")
         )
-        parsed = F.when(value.isNotNull() & F.is_valid_utf8(text), F.struct(text.alias("value")))
+        parsed = sf.when(value.isNotNull() & sf.is_valid_utf8(text), sf.struct(text.alias("value")))
         return without_tombstones(frame, column, self._options.tombstones).withColumns({PARSED: parsed, ERROR: error})
 
     def encode(self, row: Column, row_type: StructType) -> Column:

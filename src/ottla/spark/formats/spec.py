@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 import msgspec
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
 from ottla.model.errors import OttlaError
@@ -86,15 +86,18 @@ def struct_schema(spec: FormatSpec) -> StructType:
         return spec.schema
     if spec.schema is None:
         raise FormatProblem(f"format {spec.name} is read with a `schema`, for instance `id STRING, amount DOUBLE`")
-    return StructType.fromDDL(spec.schema)
+    schema = StructType.fromDDL(spec.schema)
+    if not isinstance(schema, StructType):
+        raise FormatProblem(f"format {spec.name}: the schema names no fields; write `name TYPE, name TYPE`")
+    return schema
 
 
 def without_tombstones(frame: DataFrame, column: str, tombstones: Tombstones) -> DataFrame:
-    return frame.filter(F.col(column).isNotNull()) if tombstones == "skip" else frame
+    return frame.filter(sf.col(column).isNotNull()) if tombstones == "skip" else frame
 
 
 def tombstone_error(tombstones: Tombstones) -> Column:
-    return F.lit(TOMBSTONE_ERROR if tombstones == "reject" else None).cast("string")
+    return sf.lit(TOMBSTONE_ERROR if tombstones == "reject" else None).cast("string")
 
 
 def evaluated_once(column: Column) -> Column:
@@ -102,7 +105,7 @@ def evaluated_once(column: Column) -> Column:
 
     Expressions that are not deterministic stay where they are, and the partition's number counts as such.
     """
-    return F.when(F.spark_partition_id() >= 0, column)
+    return sf.when(sf.spark_partition_id() >= 0, column)
 
 
 def registry_schema_id(value: bytes) -> int | None:

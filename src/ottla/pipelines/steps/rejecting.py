@@ -1,0 +1,44 @@
+"""Rows that fail: set aside for the dead-letter topic, or a reason to stop."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from ottla.pipelines.frames import BAD_RECORD, ORIGIN, ORIGIN_TYPE
+from ottla.pipelines.steps.base import StepContext
+
+FAILURE = "__step_failure"
+"""Why a step rejects a row; null for the others. Only there inside a step."""
+
+
+def split_failed(flagged: DataFrame, context: StepContext, row: Column | None = None) -> DataFrame:
+    """The rows whose `__step_failure` is null, without that column. The others are rejected, or stop the query.
+
+    `row` is how a dead letter shows the row, as JSON text; without it all columns of the row are shown.
+    """
+    failure = sf.col(FAILURE)
+    shown = row if row is not None else as_json(flagged)
+    if context.reject is None:
+        message = sf.concat(sf.lit(f"{BAD_RECORD} step {context.label}: "), failure, sf.lit("; the row: "), shown)
+        return flagged.filter(sf.when(failure.isNull(), True).otherwise(sf.raise_error(message).cast("boolean"))).drop(
+            FAILURE
+        )
+    flagged = context.keep(flagged)
+    context.reject(
+        flagged.filter(failure.isNotNull()).select(
+            origin_of(flagged).alias("origin"),
+            sf.lit(context.label).alias("step"),
+            failure.alias("error"),
+            shown.alias("row"),
+        )
+    )
+    return flagged.filter(failure.isNull()).drop(FAILURE)
+
+
+def origin_of(frame: DataFrame) -> Column:
+    """Where each row came from; null where rows were made of several, as by a window."""
+    return sf.col(ORIGIN) if ORIGIN in frame.columns else sf.lit(None).cast(ORIGIN_TYPE)
+
+
+def as_json(frame: DataFrame) -> Column:
+    names = [name for name in frame.columns if name not in {ORIGIN, FAILURE}]
+    return sf.to_json(sf.struct(*(sf.col(f"`{name}`") for name in names)))
