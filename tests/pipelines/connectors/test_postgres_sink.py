@@ -20,12 +20,12 @@ STEPS = ["prepared", "staged", "moved", "committed"]
 
 def rows_of(url: str, statement: str) -> list[tuple[Any, ...]]:
     with psycopg.connect(url) as connection:
-        return connection.execute(statement).fetchall()  # type: ignore[call-overload,no-any-return]
+        return connection.execute(statement).fetchall()
 
 
 def execute(url: str, statement: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(statement)  # type: ignore[call-overload]
+        connection.execute(statement)
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ def test_what_is_wrong_is_said_in_words(
 def test_a_server_that_is_not_there_and_a_wrong_password(
     spark: SparkSession, postgres_url: str, batch: Callable[..., Batch]
 ) -> None:
-    with pytest.raises(ConnectorProblem, match="cannot be reached: .*Is it running") as problem:
+    with pytest.raises(ConnectorProblem, match=r"cannot be reached: .*Is it running") as problem:
         sink("postgresql://ann:geheim@127.0.0.1:1/shop", "t").write(spark.range(1), batch())
     assert "geheim" not in str(problem.value)
     with psycopg.connect(postgres_url, autocommit=True) as connection:

@@ -208,8 +208,10 @@ def safe_end(connection: Connection, reading: Reading, after: Mark, bound: Mark 
     followed = sql.SQL("SELECT {} FROM {} WHERE {}").format(columns, reading.origin, sql.SQL(" AND ").join(conditions))
     if max_rows is not None:
         followed = sql.SQL("{} ORDER BY {} LIMIT {}").format(followed, columns, sql.Literal(max_rows))
-    texts = sql.SQL(", ").join(
-        sql.SQL("{}::text").format(sql.Identifier(name)) for name in (reading.updated, reading.increasing) if name
+    texts = sql.SQL(", ").join(  # with names of their own: ORDER BY must not take the text for the column
+        sql.SQL("{}::text AS {}").format(sql.Identifier(name), sql.Identifier(f"text of {name}"))
+        for name in (reading.updated, reading.increasing)
+        if name
     )
     found = connection.execute(
         sql.SQL("SELECT {} FROM ({}) AS followed ORDER BY {} LIMIT 1").format(texts, followed, order_down)
