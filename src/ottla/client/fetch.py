@@ -18,6 +18,9 @@ FETCH_BYTES_MAX = 50 * 1024 * 1024
 PARTITION_BYTES_MAX = 4 * 1024 * 1024
 WAIT_MS_MAX = 500
 STALL_S_MAX = 120.0
+EMPTY_PAUSE_S = 0.02
+UNKNOWN_S_MAX = 3.0
+"""For so long a topic that nobody knows may only be one that a broker which has just started does not know yet."""
 
 _BY_NAME_VERSION_MAX = 12
 _BY_ID_VERSION_MIN = 13
@@ -95,6 +98,7 @@ class PartitionFetcher:
         self._leader: int | None = None
         self._leader_epoch = -1
         self._replica: int | None = None
+        self._unknown_since: float | None = None
 
     async def fetch(self, offset: int) -> Fetched:
         """One answer for this offset, which may be empty at the end of the log."""
@@ -129,6 +133,7 @@ class PartitionFetcher:
                             f"{self.partition} gave nothing from offset {offset} for {self._settings.stall_s_max:g} s, "
                             f"and can be read up to {self._readable_up_to(fetched)}, not {end}"
                         )
+                    await asyncio.sleep(EMPTY_PAUSE_S)
                     continue
                 offset = fetched.next_offset
                 if offset < end:
@@ -200,12 +205,24 @@ class PartitionFetcher:
         raise ApiError(code, f"{self.partition}: {code.name}")
 
     async def _find_leader(self) -> None:
-        leader = await self._cluster.leader(self.partition)
+        try:
+            leader = await self._cluster.leader(self.partition)
+        except ApiError as error:
+            if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self._may_come_back():
+                raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, str(error)) from error
+            raise
+        self._unknown_since = None
         if self._topic_id not in (NO_TOPIC_ID, leader.topic_id):
             raise TopicReplaced(self.partition.topic)
         self._topic_id = leader.topic_id
         self._leader = leader.node
         self._leader_epoch = leader.epoch
+
+    def _may_come_back(self) -> bool:
+        now = time.monotonic()
+        if self._unknown_since is None:
+            self._unknown_since = now
+        return now - self._unknown_since < UNKNOWN_S_MAX
 
 
 def _behind_last_batch(records: Buffer, otherwise: int) -> int:

@@ -186,9 +186,13 @@ def _read_assignment(encoded: bytes) -> list[TopicPartition]:
     )
 
 
-async def group_offsets(cluster: Cluster, group_id: str) -> dict[TopicPartition, CommittedOffset]:
-    """Everything the group has committed."""
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group_id, topics=None)])
+async def group_offsets(
+    cluster: Cluster, group_id: str, *, stable: bool = False
+) -> dict[TopicPartition, CommittedOffset]:
+    """Everything the group has committed; `stable` waits for transactions that are about to commit some more."""
+    request = OffsetFetchRequest(
+        groups=[OffsetFetchRequestGroup(group_id=group_id, topics=None)], require_stable=stable
+    )
 
     async def attempt() -> dict[TopicPartition, CommittedOffset]:
         response = await cluster.call(

@@ -101,6 +101,8 @@ def parse_read_options(given: Mapping[str, str], *, streaming: bool) -> ReadOpti
     options = {name.lower(): value for name, value in given.items()}
     _check_names(options, streaming=streaming)
     consumer = _consumer(options)
+    if consumer.group_id is not None and not streaming:
+        raise InvalidOption("kafka.group.id is for streaming queries: a batch query has no progress to keep")
     get = _Getter(options)
     rows_max = get.number("maxOffsetsPerTrigger", 1)
     rows_min = get.number("minOffsetsPerTrigger", 1)

@@ -1,5 +1,6 @@
 """The driver's side of a read: batch and streaming. Decisions are in `offsets`, questions to brokers in `resolving`."""
 
+import asyncio
 import logging
 import time
 import uuid
@@ -27,6 +28,10 @@ from ottla.spark.options import ReadOptions, parse_read_options
 
 _log = logging.getLogger(__name__)
 
+GONE_S_MAX = 3.0
+"""Partitions are gone when they have not been seen for so long: a broker that has just started may not know them yet."""
+GONE_PAUSE_S = 0.2
+
 
 class RangePartition(InputPartition):
     """What one task reads."""
@@ -52,7 +57,7 @@ class BatchReader(DataSourceReader):
 
     async def _plan(self) -> list[OffsetRange]:
         options = self._options
-        cluster = shared_cluster(options.consumer.client)
+        cluster = shared_cluster(options.consumer.client, patient=False)
         partitions = await resolving.find_partitions(cluster, options.subscription)
         resolving.check_all_there(options.subscription, partitions)
         begins = await resolving.resolve(cluster, options.starting, partitions, options)
@@ -76,6 +81,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: dict[TopicPartition, int] | None = None
         self._latest: dict[TopicPartition, int] | None = None
         self._topic_ids: dict[str, uuid.UUID] = {}
+        self._made_again: set[str] = set()
         self._group = self._options.group
         self._shown_in_group: Offsets | None = None
         self._last_batch_at: float | None = None
@@ -95,7 +101,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._target = loop.run(self._find_latest())
+        self._target = loop.run(self._find_latest({}))
 
     def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:  # noqa: N802
         return loop.run(self._next_offset(start, limit))
@@ -116,15 +122,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     async def _resolve_initial(self) -> StreamOffset:
         options = self._options
-        cluster = shared_cluster(options.consumer.client)
+        cluster = shared_cluster(options.consumer.client, patient=False)
         partitions = await resolving.find_partitions(cluster, options.subscription)
         resolving.check_all_there(options.subscription, partitions)
         offsets = await resolving.resolve(cluster, options.starting, partitions, options)
         return StreamOffset(await resolving.check_within_log(cluster, offsets, options.starting, options))
 
-    async def _find_latest(self) -> dict[TopicPartition, int]:
+    async def _find_latest(self, known: Offsets) -> dict[TopicPartition, int]:
         cluster = shared_cluster(self._options.consumer.client)
-        partitions = await resolving.find_partitions(cluster, self._options.subscription)
+        gone_at = time.monotonic() + GONE_S_MAX
+        while True:
+            partitions = await resolving.find_partitions(cluster, self._options.subscription)
+            if set(known) <= set(partitions) or time.monotonic() > gone_at:
+                break
+            await asyncio.sleep(GONE_PAUSE_S)
         self._notice_new_topics(partitions)
         return await resolving.latest(cluster, partitions, committed=self._options.consumer.fetch.committed)
 
@@ -134,11 +145,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if known != topic_id:
                 self._lost(f"the topic `{partition.topic}` was deleted and made again")
                 self._topic_ids[partition.topic] = topic_id
+                self._made_again.add(partition.topic)
 
     async def _next_offset(self, start_json: dict[str, object], limit: ReadLimit) -> dict[str, object]:
         start = StreamOffset.from_json(start_json)
         await self._show_in_group(start)
-        latest = self._target if self._target is not None else await self._find_latest()
+        latest = self._target if self._target is not None else await self._find_latest(start.offsets)
         self._latest = latest
         begins = await self._begins(start, latest)
         ends = self._limited(begins, latest, limit)
@@ -157,8 +169,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         new = [partition for partition in latest if partition not in start.offsets]
         shorter = [tp for tp, end in latest.items() if end < start.offsets.get(tp, 0)]
         for partition in shorter:
-            self._lost(f"{partition} ends at {latest[partition]}, and had been read up to {start.offsets[partition]}")
-        firsts = await resolving.earliest(shared_cluster(self._options.consumer.client), [*new, *shorter])
+            if partition.topic not in self._made_again:
+                self._lost(f"{partition} ends at {latest[partition]}, and was read up to {start.offsets[partition]}")
+        other = [tp for tp in latest if tp.topic in self._made_again]
+        firsts = await resolving.earliest(shared_cluster(self._options.consumer.client), {*new, *shorter, *other})
+        self._made_again.clear()
         for partition in new:
             if firsts.get(partition, 0) > 0:
                 self._lost(f"the new partition {partition} begins at {firsts[partition]} instead of 0")

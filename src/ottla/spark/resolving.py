@@ -102,7 +102,7 @@ async def resolve(
 async def _from_group(cluster: Cluster, partitions: Partitions, options: ReadOptions) -> dict[TopicPartition, int]:
     """Where the group stands; partitions that it does not know are read from their beginning: nothing is missed."""
     assert options.group is not None
-    committed = await group_offsets(cluster, options.group)
+    committed = await group_offsets(cluster, options.group, stable=True)
     unknown = [partition for partition in partitions if partition not in committed]
     known = {partition: committed[partition].offset for partition in partitions if partition in committed}
     return {**known, **await earliest(cluster, unknown)}
