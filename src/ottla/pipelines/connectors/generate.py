@@ -21,6 +21,8 @@ from ottla.pipelines.errors import ConnectorProblem
 
 ROWS_AT_ONCE = 10_000
 Share = Annotated[float, Meta(ge=0, le=1)]
+Positive = Annotated[float, Meta(gt=0)]
+Count = Annotated[int, Meta(ge=0)]
 
 
 class GenerateOptions(ConnectorOptions, frozen=True, kw_only=True):
@@ -31,8 +33,8 @@ class GenerateOptions(ConnectorOptions, frozen=True, kw_only=True):
             "name or template"
         ),
     ]
-    rate: Annotated[float | None, Meta(description="Rows per second of a stream; without it all at once", gt=0)] = None
-    count: Annotated[int | None, Meta(description="So many rows in all; a stream without it never ends", ge=0)] = None
+    rate: Annotated[Positive | None, Meta(description="Rows per second of a stream; without it all at once")] = None
+    count: Annotated[Count | None, Meta(description="So many rows in all; a stream without it never ends")] = None
     seed: Annotated[int, Meta(description="Another seed, other rows")] = 0
     duplicates: Annotated[Share, Meta(description="The share of rows that repeat an earlier one")] = 0.0
     duplicate_distance: Annotated[int, Meta(description="How far back a repeated row lies at most", ge=1)] = 1000
