@@ -29,7 +29,7 @@ from ottla.spark.options import ReadOptions, parse_read_options
 _log = logging.getLogger(__name__)
 
 GONE_S_MAX = 3.0
-"""Partitions are gone when they have not been seen for so long: a broker that has just started may not know them yet."""
+"""Partitions are gone when not seen for so long: a broker that has just started may not know them yet."""
 GONE_PAUSE_S = 0.2
 
 
