@@ -1,0 +1,94 @@
+"""What can be told of a query from its text alone, without Spark: whether it looks at more than one row at a time."""
+
+import re
+
+_NOISE = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`[^`]*`", re.DOTALL)
+_CALL = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*\(")
+_MANY_ROWS = re.compile(
+    r"\bGROUP\s+BY\b|\bHAVING\b|\bDISTINCT\b|\bINTERSECT\b|\bEXCEPT\b(?!\s*\()|\bMINUS\b|\bUNION\b(?!\s+ALL\b)"
+    r"|\bOVER\s*\(|\|>\s*AGGREGATE\b|\bPIVOT\b",
+    re.IGNORECASE,
+)
+
+# Spark's aggregate functions. One that is missing here is still found when the query is analysed.
+AGGREGATES = frozenset(
+    [
+        "any",
+        "any_value",
+        "approx_count_distinct",
+        "approx_percentile",
+        "approx_top_k",
+        "array_agg",
+        "avg",
+        "bit_and",
+        "bit_or",
+        "bit_xor",
+        "bitmap_and_agg",
+        "bitmap_construct_agg",
+        "bitmap_or_agg",
+        "bool_and",
+        "bool_or",
+        "collect_list",
+        "collect_set",
+        "corr",
+        "count",
+        "count_if",
+        "count_min_sketch",
+        "covar_pop",
+        "covar_samp",
+        "every",
+        "first",
+        "first_value",
+        "grouping",
+        "grouping_id",
+        "histogram_numeric",
+        "hll_sketch_agg",
+        "hll_union_agg",
+        "kurtosis",
+        "last",
+        "last_value",
+        "listagg",
+        "max",
+        "max_by",
+        "mean",
+        "median",
+        "min",
+        "min_by",
+        "mode",
+        "percentile",
+        "percentile_approx",
+        "percentile_cont",
+        "percentile_disc",
+        "regr_avgx",
+        "regr_avgy",
+        "regr_count",
+        "regr_intercept",
+        "regr_r2",
+        "regr_slope",
+        "regr_sxx",
+        "regr_sxy",
+        "regr_syy",
+        "schema_of_json_agg",
+        "skewness",
+        "some",
+        "std",
+        "stddev",
+        "stddev_pop",
+        "stddev_samp",
+        "string_agg",
+        "sum",
+        "try_avg",
+        "try_sum",
+        "var_pop",
+        "var_samp",
+        "variance",
+    ]
+)
+
+
+def looks_at_many_rows(query: str) -> bool:
+    """Whether a query's result for one row depends on others, so that it must not be run batch by batch."""
+    bare = _NOISE.sub(" '' ", query)
+    if _MANY_ROWS.search(bare):
+        return True
+    return any(name.lower() in AGGREGATES for name in _CALL.findall(bare))
