@@ -36,10 +36,11 @@ class Entries:
             return None
         kind, part = found
         own, reading = dict(entry), None
-        if part.RAW:
+        records = part.RAW and own.get("format") not in getattr(part, "COLUMN_FORMATS", frozenset())
+        if records:
             taken = {key: own.pop(key) for key in READING_KEYS if key in own}
             reading = self._reading(taken, place)
-        if self._instance(part, own, place, f"source `{kind}`") is None or (part.RAW and reading is None):
+        if self._instance(part, own, place, f"source `{kind}`") is None or (records and reading is None):
             return None
         return SourcePart(name=name, kind=kind, type=part, entry=own, reading=reading)
 

@@ -153,7 +153,7 @@ def test_what_cannot_be_followed_is_refused(
 def test_problems() -> None:
     options = PostgresSourceOptions(postgres="postgresql://h/db", delay="soon", partitions=2)
     assert PostgresSource(options).problems() == [
-        "delay: `soon` is no duration: write for instance `5 seconds`, `200 ms` or `1 hour`",
+        "delay: `soon` is not a duration: write `10 seconds`, `1 minute` or `500 ms`",
         "table: name a `table` or write a `query`, one of the two",
         "partitions: name the column to split by with `split_by`",
         "delay: only goes with `updated`",

@@ -9,6 +9,8 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 import msgspec
 
+from ottla.pipelines.durations import seconds_of
+
 T = TypeVar("T")
 
 SECRET = msgspec.Meta(extra={"secret": True})
@@ -17,11 +19,6 @@ HIDDEN = "***"
 Secret = Annotated[str, SECRET]
 
 _PASSWORD_IN_URL = re.compile(r"(?P<before>://[^/@\s:]*:)[^@\s]*(?=@)")
-_DURATION = re.compile(
-    r"\s*(?P<count>\d+(?:\.\d+)?)\s*(?P<unit>ms|millisecond|s|second|m|min|minute|h|hour|d|day)s?\s*$"
-)
-_SECONDS = {"ms": 0.001, "millisecond": 0.001, "s": 1.0, "second": 1.0, "m": 60.0, "min": 60.0, "minute": 60.0}
-_SECONDS |= {"h": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0}
 
 SPARK_OPTION = "secretOptions"
 """Spark hides options of this name (`secret`) wherever it shows a plan."""
@@ -61,17 +58,9 @@ def without_password(text: str) -> str:
     return _PASSWORD_IN_URL.sub(rf"\g<before>{HIDDEN}", text)
 
 
-def duration_seconds(text: str) -> float:
-    """`5 seconds`, `200 ms`, `1 hour`. ValueError says what is understood."""
-    found = _DURATION.match(text)
-    if found is None:
-        raise ValueError(f"`{text}` is no duration: write for instance `5 seconds`, `200 ms` or `1 hour`")
-    return float(found["count"]) * _SECONDS[found["unit"]]
-
-
 def duration_problems(option: str, text: str) -> list[str]:
     try:
-        duration_seconds(text)
+        seconds_of(text)
     except ValueError as error:
         return [f"{option}: {error}"]
     return []

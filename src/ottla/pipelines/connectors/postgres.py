@@ -12,13 +12,13 @@ from ottla.pipelines.connectors.options import (
     ConnectorOptions,
     Secret,
     duration_problems,
-    duration_seconds,
     to_spark,
 )
 from ottla.pipelines.connectors.postgres_server import Server, connected, table_identifier, url_problems
 from ottla.pipelines.connectors.postgres_sink import Target, write_batch
 from ottla.pipelines.connectors.postgres_source import PostgresDataSource, Reading
 from ottla.pipelines.connectors.postgres_types import ReadColumn, read_column
+from ottla.pipelines.durations import seconds_of
 from ottla.pipelines.errors import ConnectorProblem, FatalFailure
 
 _FOLLOWED_INCREASING = {"smallint", "integer", "bigint", "numeric"}
@@ -122,7 +122,7 @@ class PostgresSource:
             increasing_type=followed[0],
             updated=options.updated,
             updated_type=followed[1],
-            delay_s=duration_seconds(options.delay),
+            delay_s=seconds_of(options.delay),
             wait_for_writers=options.wait_for_writers,
             partitions=options.partitions,
             split_by=options.split_by or options.increasing,
