@@ -6,7 +6,7 @@ import re
 import msgspec
 
 from ottla.pipelines.errors import FatalFailure
-from ottla.pipelines.parts import CheckedPipeline, PhaseParts, SinkPart
+from ottla.pipelines.parts import CheckedPipeline, PhaseParts, SinkPart, SourcePart
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 
@@ -25,14 +25,19 @@ def with_version(checked: CheckedPipeline, version: str | None) -> CheckedPipeli
 
 
 def _phase(phase: PhaseParts, version: str, written: set[str]) -> PhaseParts:
-    """A phase that reads what another one writes reads that one's new version."""
-    sources = {
-        name: dataclasses.replace(part, entry={**part.entry, "topic": f"{part.entry['topic']}.{version}"})
-        if part.entry.get("topic") in written
-        else part
-        for name, part in phase.sources.items()
-    }
+    """From the beginning; and a phase that reads what another one writes reads that one's new version."""
+    sources = {name: _source(part, version, written) for name, part in phase.sources.items()}
     return dataclasses.replace(phase, sources=sources, sinks=[_sink(sink, version) for sink in phase.sinks])
+
+
+def _source(part: SourcePart, version: str, written: set[str]) -> SourcePart:
+    if part.kind != "topic":
+        return part
+    topic = part.entry["topic"]
+    entry = {**part.entry, "start": "earliest"}
+    if isinstance(topic, str) and topic in written:
+        entry["topic"] = f"{topic}.{version}"
+    return dataclasses.replace(part, entry=entry)
 
 
 def _written_topics(checked: CheckedPipeline) -> set[str]:
@@ -40,12 +45,24 @@ def _written_topics(checked: CheckedPipeline) -> set[str]:
 
 
 def _sink(sink: SinkPart, version: str) -> SinkPart:
+    option, pattern = _place(sink)
+    entry = {**sink.entry, option: pattern.format(sink.entry[option], version=version)}
+    return dataclasses.replace(sink, entry=entry)
+
+
+def _place(sink: SinkPart) -> tuple[str, str]:
     place: tuple[str, str] | None = getattr(sink.type, "VERSIONED", None)
-    if place is None:
+    if place is None or place[0] not in sink.entry:
         raise FatalFailure(
             f"sink {sink.name} ({sink.kind}) cannot be written in a second version beside the first; "
             "take it out of a copy of the file and reprocess that"
         )
-    option, pattern = place
-    entry = {**sink.entry, option: pattern.format(sink.entry[option], version=version)}
-    return dataclasses.replace(sink, entry=entry)
+    return place
+
+
+def places(checked: CheckedPipeline) -> dict[str, str]:
+    """Where each sink writes to, and the dead letters."""
+    found = {sink.name: str(sink.entry[_place(sink)[0]]) for sink in checked.sinks()}
+    if checked.spec.errors.dead_letter is not None:
+        found["dead letters"] = checked.spec.errors.dead_letter
+    return found

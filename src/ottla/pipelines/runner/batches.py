@@ -5,7 +5,7 @@ topics, dead letters among them, and the offsets of the sources then become visi
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
@@ -19,6 +19,7 @@ from ottla.pipelines.connectors.base import Batch, Sink, Source, SourceContext
 from ottla.pipelines.connectors.topic import TopicSink
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.frames import TOPIC_ROW, without_origin
+from ottla.pipelines.parts import StepPart
 from ottla.pipelines.plan import QueryPlan
 from ottla.pipelines.runner import dead_letters
 from ottla.pipelines.runner.chain import CARRIED, Chain, uncarry
@@ -75,25 +76,29 @@ class BatchWork:
         return self._idle.wait(seconds)
 
     def run(self, frame: DataFrame, batch_id: int) -> None:
-        with _kept_frames() as keep:
-            chain = self._chain(frame.sparkSession, keep)
+        """One micro-batch: the streaming part is behind it, the other steps and the sinks are ahead."""
+        with kept_frames() as keep:
+            chain = static_chain(self._query, self._deployment, frame.sparkSession, keep)
+            self._add_tables(chain, self._query.batch_steps)
             result = self._through_steps(chain, frame)
             self._write(chain, result, batch_id)
         self.counters.batches += 1
 
-    def _chain(self, spark: SparkSession, keep: Callable[[DataFrame], DataFrame]) -> Chain:
-        deployment = self._deployment
-        chain = Chain(
-            spark=spark,
-            pipeline=deployment.plan.name,
-            base_dir=deployment.checked.base_dir,
-            streaming=False,
-            rejecting=self._query.dead_letter is not None,
-            keep=keep,
-        )
+    def run_over(self, spark: SparkSession, sources: Mapping[str, DataFrame], batch_id: int) -> None:
+        """All that the sources have as one batch: every step is run here."""
+        with kept_frames() as keep:
+            chain = static_chain(self._query, self._deployment, spark, keep)
+            self._add_tables(chain, self._query.steps)
+            result = all_steps(chain, self._query, sources)
+            self._write(chain, result, batch_id)
+        self.counters.batches += 1
+
+    def _add_tables(self, chain: Chain, steps: Sequence[StepPart]) -> None:
+        wanted = {word for step in steps for word in (*step.words, step.input)}
         for name, table in self._tables:
-            chain.add_table(self._query.tables[name], table.table(source_context(deployment, spark, name)))
-        return chain
+            if name in wanted:
+                context = source_context(self._deployment, chain.spark, name)
+                chain.add_table(self._query.tables[name], table.table(context))
 
     def _through_steps(self, chain: Chain, frame: DataFrame) -> DataFrame:
         query = self._query
@@ -121,11 +126,11 @@ class BatchWork:
             else:
                 written = sink.write(rows, self._batch(chain.spark, batch_id, name))
                 self._count(name, written.rows)
-        if self._query.dead_letter is not None:
+        if self._query.dead_letter is not None and chain.rejected:
             topics.append(dead_letters.topic_rows(chain.rejected, self._query.pipeline, self._query.dead_letter))
-        if topics:
-            together = reduce(DataFrame.unionByName, topics).to(TOPIC_ROW)
-            self._count_topics(self._write_topics(chain.spark, together, batch_id))
+        if self._query.writes_topics:
+            together = reduce(DataFrame.unionByName, topics) if topics else chain.spark.createDataFrame([], TOPIC_ROW)
+            self._count_topics(self._write_topics(chain.spark, together.to(TOPIC_ROW), batch_id))
 
     def _write_topics(self, spark: SparkSession, rows: DataFrame, batch_id: int) -> BatchWritten:
         sinks = [sink.options for _, sink in self._sinks if isinstance(sink, TopicSink)]
@@ -168,6 +173,26 @@ class BatchWork:
                 self._count(names[topic], rows)
 
 
+def static_chain(
+    query: QueryPlan, deployment: Deployment, spark: SparkSession, keep: Callable[[DataFrame], DataFrame]
+) -> Chain:
+    return Chain(
+        spark=spark,
+        pipeline=deployment.plan.name,
+        base_dir=deployment.checked.base_dir,
+        streaming=False,
+        rejecting=query.dead_letter is not None,
+        keep=keep,
+    )
+
+
+def all_steps(chain: Chain, query: QueryPlan, sources: Mapping[str, DataFrame]) -> DataFrame:
+    """What the sinks get when all steps of a query run on static frames."""
+    frames = [chain.add_source(part, sources[name]) for name, part in query.sources.items()]
+    result = chain.apply(query.steps, frames[0])
+    return result if query.target is None else chain.named[query.target]
+
+
 def source_context(deployment: Deployment, spark: SparkSession, name: str, group: str | None = None) -> SourceContext:
     return SourceContext(
         spark=spark,
@@ -183,7 +208,7 @@ def source_context(deployment: Deployment, spark: SparkSession, name: str, group
 
 
 @contextmanager
-def _kept_frames() -> Iterator[Callable[[DataFrame], DataFrame]]:
+def kept_frames() -> Iterator[Callable[[DataFrame], DataFrame]]:
     """Frames that are used twice are computed once; they are let go when the batch is over."""
     kept: list[DataFrame] = []
 

@@ -45,9 +45,11 @@ def topic_rows(rejected: Sequence[DataFrame], pipeline: str, topic: str) -> Data
     }
     added = sf.array(*(_header(name, value) for name, value in said.items()))
     known = sf.coalesce(origin["headers"], sf.array().cast(HEADERS))
+    was_record = origin["topic"].isNotNull()  # its value may well be null
+    value = sf.when(was_record, origin["value"]).otherwise(sf.coalesce(origin["value"], sf.col("row").cast("binary")))
     return rows.select(
         origin["key"].alias("key"),
-        sf.coalesce(origin["value"], sf.col("row").cast("binary")).alias("value"),
+        value.alias("value"),
         sf.concat(known, sf.filter(added, lambda header: header["value"].isNotNull())).cast(HEADERS).alias("headers"),
         sf.lit(topic).alias("topic"),
         sf.lit(None).cast("int").alias("partition"),

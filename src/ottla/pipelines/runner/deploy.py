@@ -18,13 +18,11 @@ def deploy(path: Path, *, bootstrap: str | None, state_dir: Path, version: str |
     """`bootstrap` wins over the file's, which wins over the environment's."""
     checked = with_version(check_file(path), version)
     secrets = Secrets(checked.base_dir)
-    client = {name: str(value) for name, value in secrets.fill_in(checked.spec.client).items()}
     brokers = bootstrap or secrets.fill_in(checked.spec.bootstrap) or os.environ.get(BOOTSTRAP_VARIABLE)
     return Deployment(
         plan=make_plan(checked, version),
         secrets=secrets,
         bootstrap=brokers or DEFAULT_BOOTSTRAP,
-        client=client,
         folder=StateFolder(state_dir, checked.name).path,
         version=version,
     )

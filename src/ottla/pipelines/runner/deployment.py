@@ -14,8 +14,6 @@ class Deployment:
     plan: Plan
     secrets: Secrets
     bootstrap: str
-    client: Mapping[str, str]
-    """Kafka client settings, secrets filled in, without the brokers."""
     folder: Path
     """The pipeline's own folder in the state folder."""
     version: str | None = None
@@ -24,6 +22,12 @@ class Deployment:
     @property
     def checked(self) -> CheckedPipeline:
         return self.plan.checked
+
+    @property
+    def client(self) -> Mapping[str, str]:
+        """Kafka client settings with their secrets, without the brokers. Only who connects needs them."""
+        filled: dict[str, str] = self.secrets.fill_in(self.checked.spec.client)
+        return filled
 
     @property
     def kafka(self) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from ottla.pipelines.runner.deploy import deploy
 from ottla.pipelines.runner.deployment import Deployment
 from ottla.pipelines.runner.state_folder import StateFolder
 from ottla.pipelines.runner.status import status_document
@@ -21,9 +22,12 @@ Show = Callable[[dict[str, Any]], None]
 
 
 class Driver:
-    def __init__(self, deployments: Sequence[Deployment], *, once: bool, port: int = 0) -> None:
+    """Runs the live version of pipelines, or (`beside`) makes another version beside it."""
+
+    def __init__(self, deployments: Sequence[Deployment], *, once: bool, beside: bool = False, port: int = 0) -> None:
         self._deployments = deployments
         self._once = once
+        self._beside = beside
         self._port = port
         self._supervisor: Supervisor | None = None
         self._stop_asked = False
@@ -38,12 +42,10 @@ class Driver:
     def run(self, start_spark: Callable[[], SparkSession], tell: Tell, show: Show) -> bool:
         """True if no pipeline failed. `show` gets the status again and again."""
         with ExitStack() as stack:
-            folders = []
-            for deployment in self._deployments:
-                folder = StateFolder(deployment.folder.parent, deployment.plan.name)
+            folders = [_StateOfOne(deployment, beside=self._beside) for deployment in self._deployments]
+            for folder in folders:
                 folder.lock()
                 stack.callback(folder.unlock)
-                folders.append(folder)
             spark = start_spark()
             stack.callback(spark.stop)
             supervisor = Supervisor(spark, self._deployments, once=self._once, tell=tell)
@@ -53,8 +55,9 @@ class Driver:
             server = StatusServer(self._port, lambda: status_document(supervisor), supervisor.stop)
             server.start()
             stack.callback(server.close)
+            run = {"pid": os.getpid(), "http": server.address, "started": time.time()}
             for folder in folders:
-                folder.write("run.json", {"pid": os.getpid(), "http": server.address, "started": time.time()})
+                folder.own.write("run.json", run)
             book = _StatusBook(supervisor, folders, show)
             try:
                 return supervisor.run(book.look)
@@ -62,22 +65,78 @@ class Driver:
                 book.write()
 
 
+class _StateOfOne:
+    """The folder of a pipeline and that of its version: a live run holds both, a version that is made only its own."""
+
+    def __init__(self, deployment: Deployment, *, beside: bool) -> None:
+        self.deployment = deployment
+        self._beside = beside
+        self.live = StateFolder(deployment.folder.parent, deployment.plan.name)
+        self._version = self._version_folder(deployment)
+        assert self._version is not None or not beside
+
+    @property
+    def own(self) -> StateFolder:
+        return self._version if self._beside and self._version is not None else self.live
+
+    def lock(self) -> None:
+        for folder in self._held():
+            folder.lock()
+
+    def unlock(self) -> None:
+        for folder in self._held():
+            folder.unlock()
+
+    def switched(self) -> Deployment | None:
+        """Another deployment, if `ottla pipeline switch` has made another version the live one."""
+        if self._beside or self.live.active_version == self.deployment.version:
+            return None
+        old = self.deployment
+        new = deploy(
+            old.checked.path,
+            bootstrap=old.bootstrap,
+            state_dir=old.folder.parent,
+            version=self.live.active_version,
+        )
+        folder = self._version_folder(new)
+        if folder is not None:
+            folder.lock()
+        if self._version is not None:
+            self._version.unlock()
+        self.deployment, self._version = new, folder
+        return new
+
+    def _held(self) -> list[StateFolder]:
+        both = [self._version] if self._beside else [self.live, self._version]
+        return [folder for folder in both if folder is not None]
+
+    def _version_folder(self, deployment: Deployment) -> StateFolder | None:
+        if deployment.version is None:
+            return None
+        return StateFolder(deployment.folder.parent, deployment.plan.name, deployment.version)
+
+
 class _StatusBook:
     """Writes the status down about once a second, so that it is there when the driver is not."""
 
-    def __init__(self, supervisor: Supervisor, folders: Sequence[StateFolder], show: Show) -> None:
+    def __init__(self, supervisor: Supervisor, folders: Sequence[_StateOfOne], show: Show) -> None:
         self._supervisor = supervisor
         self._folders = folders
         self._show = show
         self._next = 0.0
 
     def look(self) -> None:
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + STATUS_SECONDS
-            self.write()
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + STATUS_SECONDS
+        for number, folder in enumerate(self._folders):
+            new = folder.switched()
+            if new is not None:
+                self._supervisor.replace(number, new)
+        self.write()
 
     def write(self) -> None:
         document = status_document(self._supervisor)
         for folder, pipeline in zip(self._folders, document["pipelines"], strict=True):
-            folder.write("status.json", {"time": document["time"], **pipeline})
+            folder.own.write("status.json", {"time": document["time"], **pipeline})
         self._show(document)

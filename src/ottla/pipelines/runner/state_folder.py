@@ -4,7 +4,8 @@ lock            held by the driver that runs the pipeline
 run.json        that driver's process id and the address of its HTTP status
 status.json     the last status, also after the driver has ended
 active.json     the version that `run` goes on with, after a switch
-checkpoints/    one for each query; those of other versions are in versions/NAME/
+checkpoints/    one for each query
+versions/NAME/  the same for a version that is being made beside the live one: lock, run, status, checkpoints
 """
 
 import fcntl
@@ -19,9 +20,11 @@ DEFAULT_STATE_DIR = ".ottla/pipelines"
 
 
 class StateFolder:
-    def __init__(self, state_dir: Path, pipeline: str) -> None:
+    def __init__(self, state_dir: Path, pipeline: str, version: str | None = None) -> None:
         self.path = state_dir.resolve() / pipeline
-        self.pipeline = pipeline
+        if version is not None:
+            self.path = self.path / "versions" / version
+        self.pipeline = pipeline if version is None else f"{pipeline} ({version})"
         self._lock: IO[bytes] | None = None
 
     def lock(self) -> None:
@@ -67,6 +70,11 @@ class StateFolder:
             return json.loads((self.path / name).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
+
+    def versions(self) -> list[str]:
+        """Those that were begun beside the first one."""
+        folder = self.path / "versions"
+        return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.exists() else []
 
     @property
     def active_version(self) -> str | None:

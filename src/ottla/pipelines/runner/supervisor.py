@@ -16,7 +16,6 @@ from ottla.client.errors import ClientError
 from ottla.model.errors import OttlaError
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.plan import QueryPlan
-from ottla.pipelines.runner.batches import StopRequested
 from ottla.pipelines.runner.deployment import Deployment
 from ottla.pipelines.runner.failures import Failure, judge, pause_before_restart
 from ottla.pipelines.runner.progress import LagMeter, ProgressBook, QueryProgress
@@ -124,14 +123,7 @@ class Supervisor:
         tell: Callable[[Event], None] = lambda event: None,
     ) -> None:
         self.book = ProgressBook()
-        self.pipelines = [
-            SupervisedPipeline(
-                deployment,
-                [SupervisedQuery(query) for query in deployment.plan.queries],
-                LagMeter(deployment.kafka),
-            )
-            for deployment in deployments
-        ]
+        self.pipelines = [_supervised(deployment) for deployment in deployments]
         self._spark = spark
         self._once = once
         self._tell = tell
@@ -160,6 +152,13 @@ class Supervisor:
             each_look()
             self._spark.streams.removeListener(self.book)
         return not any(pipeline.state is State.FAILED for pipeline in self.pipelines)
+
+    def replace(self, number: int, deployment: Deployment) -> None:
+        """Go on with another deployment of the same pipeline: its batch finishes, then the other one starts."""
+        old = self.pipelines[number]
+        self._stop_queries(old, State.STOPPED)
+        self._say(old, None, "switched", f"to version {deployment.version or 'first'}")
+        self.pipelines[number] = _supervised(deployment)
 
     def progress(self, query: SupervisedQuery) -> QueryProgress:
         return self.book.of(query.name)
@@ -252,10 +251,12 @@ class Supervisor:
         self._tell(Event(pipeline.name, query.plan.name if query else None, what, message))
 
 
+def _supervised(deployment: Deployment) -> SupervisedPipeline:
+    queries = [SupervisedQuery(query) for query in deployment.plan.queries]
+    return SupervisedPipeline(deployment, queries, LagMeter(deployment.kafka))
+
+
 def _started(queries: Sequence[SupervisedQuery]) -> Iterator[StartedQuery]:
     for query in queries:
         if query.started is not None:
             yield query.started
-
-
-__all__ = ["Event", "State", "StopRequested", "Supervisor"]

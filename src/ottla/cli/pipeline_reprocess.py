@@ -1,0 +1,54 @@
+"""`ottla pipeline reprocess`: all of history into a new version of the outputs, beside the live one."""
+
+import signal
+from collections.abc import Sequence
+from types import FrameType
+
+from ottla.cli.options import ToolParser
+from ottla.cli.pipeline_options import (
+    add_bootstrap,
+    add_file,
+    add_json,
+    add_spark,
+    add_state_dir,
+    add_version,
+    spark_session,
+)
+
+EXAMPLES = """
+  %(prog)s orders.yaml --version v2     topic orders.enriched becomes orders.enriched.v2, ./lake/orders ./lake/orders/v2
+  %(prog)s orders.yaml --version v2     again: catches up from where it was
+"""
+
+
+def main(argv: Sequence[str] | None = None, prog: str = "ottla pipeline reprocess") -> int:
+    parser = ToolParser(
+        prog, "Run a pipeline from the beginning of its topics into a new version of its outputs.", EXAMPLES
+    )
+    add_file(parser)
+    add_version(parser, "how the version is called, such as v2")
+    add_json(parser)
+    add_bootstrap(parser)
+    add_state_dir(parser)
+    add_spark(parser)
+    args = parser.parse(argv)
+    from ottla.cli.pipeline_display import choose_display
+    from ottla.pipelines.runner.deploy import deploy
+    from ottla.pipelines.runner.driver import Driver
+
+    deployment = deploy(
+        args.file, bootstrap=args.bootstrap_server, state_dir=args.state_dir, version=args.output_version
+    )
+    driver = Driver([deployment], once=True, beside=True)
+
+    def end_in_order(number: int, frame: FrameType | None) -> None:
+        driver.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end_in_order)
+    with choose_display(json=args.json) as display:
+        well = driver.run(lambda: spark_session(args, deployment.plan.name), display.tell, display.show)
+    if well and not args.json:
+        print(f"version {args.output_version} of {deployment.plan.name} has caught up; make it the live one with")
+        print(f"  ottla pipeline switch {args.file} --version {args.output_version}")
+    return 0 if well else 1
