@@ -9,6 +9,7 @@ from uuid import UUID
 
 from ottla.client.cluster import Cluster, error_code
 from ottla.client.errors import ClientError
+from ottla.client.offsets import EARLIEST, FoundOffset, list_offsets
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import NO_TOPIC_ID, TopicPartition
 from ottla.protocol.compression import Buffer
@@ -30,8 +31,17 @@ _OFFSET_AND_LENGTH = struct.Struct(">qi")
 _LAST_OFFSET_DELTA = struct.Struct(">i")
 _LAST_OFFSET_DELTA_POSITION = 23
 
-# A broker that has just started, or a follower that is behind, says these of offsets and topics that are there.
-_PASSING = frozenset({ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.OFFSET_NOT_AVAILABLE})
+# A broker that has just started, or a follower that is behind, says these of offsets and topics that are there. Whether
+# a topic is another one by now, the metadata will tell.
+_PASSING = frozenset(
+    {
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
 
 
 class FetchSettings(NamedTuple):
@@ -106,12 +116,22 @@ class PartitionFetcher:
         async def attempt() -> Fetched:
             try:
                 return await self._fetch_once(offset)
-            except (ApiError, ClientError) as error:
-                if not isinstance(error, OffsetOutOfRange):
-                    self._leader = self._replica = None
+            except (ApiError, ClientError):
+                self._leader = self._replica = None
                 raise
 
-        return await self._cluster.retrying(attempt)
+        try:
+            return await self._cluster.retrying(attempt)
+        except ApiError as error:
+            if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise
+        raise OffsetOutOfRange(self.partition, offset, await self._log_start())
+
+    async def _log_start(self) -> int:
+        found = (await list_offsets(self._cluster, {self.partition: EARLIEST}))[self.partition]
+        if not isinstance(found, FoundOffset):
+            raise ApiError(found, f"{self.partition}: {found.name}")
+        return found.offset or 0
 
     async def read(self, start: int, end: int) -> AsyncGenerator[Fetched, None]:
         """All answers that hold the offsets from `start` up to `end`; the next fetch is under way while one is used.
@@ -171,7 +191,7 @@ class PartitionFetcher:
         if response.error_code:
             raise ApiError(error_code(response.error_code))
         found = response.responses[0].partitions[0]
-        self._raise_for(found, offset)
+        self._raise_for(found)
         if found.preferred_read_replica >= 0:
             self._replica = found.preferred_read_replica
         return Fetched(
@@ -191,16 +211,12 @@ class PartitionFetcher:
             partition_max_bytes=self._settings.partition_max_bytes,
         )
 
-    def _raise_for(self, found: PartitionData, offset: int) -> None:
+    def _raise_for(self, found: PartitionData) -> None:
         code = error_code(found.error_code)
         if code is ErrorCode.NONE:
             return
-        if code is ErrorCode.OFFSET_OUT_OF_RANGE and self._replica is None:
-            raise OffsetOutOfRange(self.partition, offset, found.log_start_offset)
-        if code in _PASSING or code is ErrorCode.OFFSET_OUT_OF_RANGE:
-            raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{self.partition}: {code.name}")
-        if code is ErrorCode.UNKNOWN_TOPIC_ID:
-            # Right after a restart a broker may not know the topic yet; whether it is another one, metadata will tell.
+        behind = code is ErrorCode.OFFSET_OUT_OF_RANGE and self._replica is not None
+        if code in _PASSING or behind:
             raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{self.partition}: {code.name}")
         raise ApiError(code, f"{self.partition}: {code.name}")
 
