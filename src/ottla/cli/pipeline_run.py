@@ -1,16 +1,19 @@
 """`ottla pipeline run`: pipelines on Spark, many in one driver."""
 
+import argparse
 import signal
 from collections.abc import Sequence
 from types import FrameType
 
 from ottla.cli.options import ToolParser
+from ottla.cli.output import print_json
 from ottla.cli.pipeline_options import (
     add_bootstrap,
     add_files,
     add_json,
     add_spark,
     add_state_dir,
+    add_version,
     spark_session,
 )
 
@@ -30,8 +33,16 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla pipeline run") ->
     add_state_dir(parser)
     add_spark(parser)
     parser.add_argument("--once", action="store_true", help="process what is there now, then end")
+    parser.add_argument("--batch", action="store_true", help="all of history as one batch, on static frames, then end")
+    add_version(parser, "with --batch: write to this version of the outputs", required=False)
     parser.add_argument("--port", type=int, default=0, help="of the HTTP status on 127.0.0.1 (default: a free one)")
     args = parser.parse(argv)
+    if args.output_version and not args.batch:
+        parser.error("--version goes with --batch; `ottla pipeline reprocess` makes a version as a stream")
+    return _run_batch(args) if args.batch else _run_streams(args)
+
+
+def _run_streams(args: argparse.Namespace) -> int:
     from ottla.cli.pipeline_display import choose_display
     from ottla.pipelines.runner.deploy import deploy_active
     from ottla.pipelines.runner.driver import Driver
@@ -50,3 +61,32 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla pipeline run") ->
         names = ", ".join(deployment.plan.name for deployment in deployments)
         well = driver.run(lambda: spark_session(args, names), display.tell, display.show)
     return 0 if well else 1
+
+
+def _run_batch(args: argparse.Namespace) -> int:
+    from ottla.pipelines.runner.deploy import deploy
+    from ottla.pipelines.runner.history import run_history
+
+    deployments = [
+        deploy(path, bootstrap=args.bootstrap_server, state_dir=args.state_dir, version=args.output_version)
+        for path in args.files
+    ]
+    spark = spark_session(args, ", ".join(deployment.plan.name for deployment in deployments))
+    try:
+        for deployment in deployments:
+            for query, counted in run_history(deployment, spark).items():
+                document = {
+                    "event": "done",
+                    "pipeline": deployment.plan.name,
+                    "query": query,
+                    "sink_rows": counted.rows,
+                    "dead_letters": counted.dead_letters,
+                }
+                if args.json:
+                    print_json(document)
+                else:
+                    rows = ", ".join(f"{count:,} rows to {sink}" for sink, count in counted.rows.items())
+                    print(f"{deployment.plan.name} {query}: {rows or 'done'}, {counted.dead_letters} dead letters")
+    finally:
+        spark.stop()
+    return 0

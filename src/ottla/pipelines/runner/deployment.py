@@ -37,6 +37,10 @@ class Deployment:
     def version_folder(self) -> Path:
         return self.folder if self.version is None else self.folder / "versions" / self.version
 
+    def query_name(self, query: QueryPlan) -> str:
+        """How Spark calls it."""
+        return ".".join([self.plan.name, query.name, *([self.version] if self.version else [])])
+
     def checkpoint(self, query: QueryPlan) -> str:
         place = self.checked.spec.checkpoints
         if place is None:

@@ -33,7 +33,7 @@ def start_query(query: QueryPlan, deployment: Deployment, spark: SparkSession, *
     work = BatchWork(query, deployment, _CheckpointNotes(checkpoint, query, sources))
     frame = streaming_frame(query, deployment, spark, sources)
     writer = (
-        frame.writeStream.queryName(f"{query.pipeline}.{query.name}")
+        frame.writeStream.queryName(deployment.query_name(query))
         .option("checkpointLocation", checkpoint)
         .outputMode(output_mode(query))
         .foreachBatch(work)

@@ -43,6 +43,8 @@ ENDED = (State.DONE, State.STOPPED, State.FAILED)
 @dataclass
 class SupervisedQuery:
     plan: QueryPlan
+    name: str
+    """As Spark calls it."""
     state: State = State.STARTING
     started: StartedQuery | None = None
     restarts: int = 0
@@ -52,10 +54,6 @@ class SupervisedQuery:
     batches_before: int = 0
     rows_before: dict[str, int] = field(default_factory=dict)
     dead_letters_before: int = 0
-
-    @property
-    def name(self) -> str:
-        return f"{self.plan.pipeline}.{self.plan.name}"
 
     @property
     def batches(self) -> int:
@@ -252,7 +250,7 @@ class Supervisor:
 
 
 def _supervised(deployment: Deployment) -> SupervisedPipeline:
-    queries = [SupervisedQuery(query) for query in deployment.plan.queries]
+    queries = [SupervisedQuery(query, deployment.query_name(query)) for query in deployment.plan.queries]
     return SupervisedPipeline(deployment, queries, LagMeter(deployment.kafka))
 
 

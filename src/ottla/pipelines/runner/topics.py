@@ -1,5 +1,7 @@
 """Topics that a pipeline needs: those it reads must be there, those it writes are made if they are not."""
 
+from collections.abc import Mapping
+
 from ottla.client import admin
 from ottla.client.cluster import Cluster
 from ottla.client.settings import client_settings
@@ -9,8 +11,6 @@ from ottla.pipelines.errors import FatalFailure
 from ottla.pipelines.runner.deployment import Deployment
 from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
-
-_BROKER_DECIDES = -1
 
 
 def prepare_topics(deployment: Deployment) -> list[str]:
@@ -30,13 +30,15 @@ async def _prepare(cluster: Cluster, deployment: Deployment) -> list[str]:
             )
     made = [topic for topic in written if topic not in there]
     for topic in made:
-        await _create(cluster, topic)
+        await create_topic(deployment, topic)
     return made
 
 
-async def _create(cluster: Cluster, topic: str) -> None:
+async def create_topic(deployment: Deployment, topic: str, configs: Mapping[str, str] | None = None) -> None:
+    """With as many partitions and replicas as the brokers give by default."""
+    cluster = shared_cluster(client_settings(deployment.kafka))
     try:
-        await admin.create_topic(cluster, topic, partitions=_BROKER_DECIDES, replication_factor=_BROKER_DECIDES)
+        await admin.create_topic(cluster, topic, configs=configs)
     except ApiError as error:
         if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:  # somebody was quicker
             raise
