@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo up test check fmt bench compat soak docs lock clean
+.PHONY: setup demo up test check fmt bench bench-spark compat soak docs lock clean
 
 setup: .venv/.ready
 
@@ -31,6 +31,9 @@ fmt: setup
 
 bench: setup
 	$(BIN)/python -m benchmarks
+
+bench-spark: setup
+	$(BIN)/python -m benchmarks.spark $(ARGS)
 
 compat: setup
 	$(BIN)/python -m pytest compat

@@ -120,14 +120,6 @@ class Decoder:
         )  # fmt: skip
 
 
-def offset_after(records: Buffer) -> int | None:
-    """The offset behind the last whole batch, from headers alone: where to fetch on while these are still decoded."""
-    last = None
-    for _, header in iterate_batches(records):
-        last = header.next_offset
-    return last
-
-
 def _codec(header: BatchHeader) -> Codec:
     try:
         return Codec(header.codec)

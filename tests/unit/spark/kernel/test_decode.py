@@ -31,7 +31,7 @@ from ottla.protocol.records import (
     seal_batch,
 )
 from ottla.spark import decode
-from ottla.spark.decode import SCHEMA, SCHEMA_WITH_HEADERS, Decoder, offset_after
+from ottla.spark.decode import SCHEMA, SCHEMA_WITH_HEADERS, Decoder
 from ottla.spark.kernel.interface import Kernel
 
 COMMIT, ABORT = b"\0\0\0\1", b"\0\0\0\0"
@@ -144,12 +144,10 @@ def test_a_topic_that_changes_its_kind_of_time_in_the_middle() -> None:
 
 def test_the_next_offset_moves_over_gaps_and_control_batches() -> None:
     fetched = values(5, 10) + values(5, 30) + marker(7, 35, COMMIT)
-    assert offset_after(fetched) == 36
     decoder = Decoder("t", 0, 12, 100)
     assert offsets_of(decoder, fetched) == [12, 13, 14, 30, 31, 32, 33, 34]
     assert decoder.next_offset == 36
     assert not decoder.done
-    assert offset_after(b"") is None
 
 
 def test_batches_that_were_seen_or_lie_behind_the_end_are_left_out() -> None:
