@@ -27,7 +27,15 @@ class _ShowVersion(argparse.Action):
 class ToolParser(argparse.ArgumentParser):
     """argparse with the manners of Kafka's tools: no abbreviations, exit code 1, help when called with nothing."""
 
-    def __init__(self, prog: str, description: str, examples: str = "", *, help_without_arguments: bool = True) -> None:
+    def __init__(
+        self,
+        prog: str,
+        description: str,
+        examples: str = "",
+        *,
+        help_without_arguments: bool = True,
+        shows_version: bool = True,
+    ) -> None:
         super().__init__(
             prog=prog,
             usage="%(prog)s [options]",
@@ -37,7 +45,8 @@ class ToolParser(argparse.ArgumentParser):
             allow_abbrev=False,
         )
         self._help_without_arguments = help_without_arguments
-        self.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version and stop")
+        if shows_version:  # `--version` means something else to a few commands
+            self.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version and stop")
 
     def parse(self, argv: Sequence[str] | None) -> argparse.Namespace:
         arguments = sys.argv[1:] if argv is None else list(argv)

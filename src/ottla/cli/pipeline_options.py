@@ -46,8 +46,7 @@ def add_bootstrap(parser: argparse.ArgumentParser) -> None:
 
 
 def add_version(parser: argparse.ArgumentParser, text: str, *, required: bool = True) -> None:
-    """`--version NAME`. Every other tool shows its own version with it, so that one has to make room."""
-    parser.conflict_handler = "resolve"
+    """`--version NAME`, for a parser that does not show Ottla's own version by this name."""
     parser.add_argument("--version", dest="output_version", metavar="NAME", required=required, help=text)
 
 

@@ -13,7 +13,12 @@ EXAMPLES = """
 
 
 def main(argv: Sequence[str] | None = None, prog: str = "ottla pipeline plan") -> int:
-    parser = ToolParser(prog, "Show the queries, groups and transactions that files become. Nothing is run.", EXAMPLES)
+    parser = ToolParser(
+        prog,
+        "Show the queries, groups and transactions that files become. Nothing is run.",
+        EXAMPLES,
+        shows_version=False,
+    )
     add_files(parser)
     add_json(parser)
     add_version(parser, "as this version of the outputs would be", required=False)

@@ -23,7 +23,10 @@ EXAMPLES = """
 
 def main(argv: Sequence[str] | None = None, prog: str = "ottla pipeline reprocess") -> int:
     parser = ToolParser(
-        prog, "Run a pipeline from the beginning of its topics into a new version of its outputs.", EXAMPLES
+        prog,
+        "Run a pipeline from the beginning of its topics into a new version of its outputs.",
+        EXAMPLES,
+        shows_version=False,
     )
     add_file(parser)
     add_version(parser, "how the version is called, such as v2")

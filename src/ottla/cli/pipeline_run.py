@@ -26,7 +26,9 @@ EXAMPLES = """
 
 
 def main(argv: Sequence[str] | None = None, prog: str = "ottla pipeline run") -> int:
-    parser = ToolParser(prog, "Run pipelines until they are stopped (Ctrl-C, or `ottla pipeline stop`).", EXAMPLES)
+    parser = ToolParser(
+        prog, "Run pipelines until they are stopped (Ctrl-C, or `ottla pipeline stop`).", EXAMPLES, shows_version=False
+    )
     add_files(parser)
     add_json(parser)
     add_bootstrap(parser)

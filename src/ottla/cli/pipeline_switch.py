@@ -14,7 +14,9 @@ FIRST = "first"
 
 
 def main(argv: Sequence[str] | None = None, prog: str = "ottla pipeline switch") -> int:
-    parser = ToolParser(prog, "Make a version of the outputs the live one: `run` goes on with it.", EXAMPLES)
+    parser = ToolParser(
+        prog, "Make a version of the outputs the live one: `run` goes on with it.", EXAMPLES, shows_version=False
+    )
     add_file(parser)
     add_version(parser, f"the version, or `{FIRST}` for the outputs as the file has them")
     add_json(parser)
