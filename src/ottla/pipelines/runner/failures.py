@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from ottla.pipelines.durations import seconds_of
 from ottla.pipelines.frames import BAD_RECORD
-from ottla.pipelines.frames import BAD_RECORD
 from ottla.pipelines.spec import Errors
 
 BACKOFF_FACTOR = 2.0
