@@ -1,6 +1,12 @@
 """`format("ottla")`: the data source that Spark finds through `pyspark_ottla`."""
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -51,3 +57,13 @@ class OttlaDataSource(DataSource):
         from ottla.spark.reader import StreamReader  # noqa: PLC0415
 
         return StreamReader(self.options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from ottla.spark.writer import BatchWriter  # noqa: PLC0415
+
+        return BatchWriter(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        from ottla.spark.writer import StreamWriter  # noqa: PLC0415
+
+        return StreamWriter(self.options, schema)
