@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from ottla.pipelines.errors import FatalFailure
 from ottla.pipelines.steps.base import StepContext
@@ -17,3 +18,13 @@ def checked_frame(build: Callable[[], DataFrame], context: StepContext) -> DataF
     except (AnalysisException, ParseException) as refused:
         raise FatalFailure(f"step {context.label}: {refused.getMessage() or refused}") from refused
     return frame
+
+
+def parsed_schema(text: str, context: StepContext) -> StructType:
+    try:
+        schema = StructType.fromDDL(text)
+    except (AnalysisException, ParseException) as refused:
+        raise FatalFailure(f"step {context.label}: `{text}` is not a schema: {refused.getMessage()}") from refused
+    if not isinstance(schema, StructType):
+        raise FatalFailure(f"step {context.label}: `{text}` names no columns: write `name TYPE, name TYPE`")
+    return schema

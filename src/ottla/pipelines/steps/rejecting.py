@@ -10,18 +10,18 @@ FAILURE = "__step_failure"
 """Why a step rejects a row; null for the others. Only there inside a step."""
 
 
-def split_failed(flagged: DataFrame, context: StepContext, row: Column | None = None) -> DataFrame:
-    """The rows whose `__step_failure` is null, without that column. The others are rejected, or stop the query.
+ROW = "__step_row"
+"""The failed row as JSON, where the step itself says how it was; else all its columns are shown."""
 
-    `row` is how a dead letter shows the row, as JSON text; without it all columns of the row are shown.
-    """
+
+def split_failed(flagged: DataFrame, context: StepContext) -> DataFrame:
+    """The rows whose `__step_failure` is null, without that column. The others are rejected, or stop the query."""
     failure = sf.col(FAILURE)
-    shown = row if row is not None else as_json(flagged)
+    shown = sf.col(ROW) if ROW in flagged.columns else as_json(flagged)
     if context.reject is None:
         message = sf.concat(sf.lit(f"{BAD_RECORD} step {context.label}: "), failure, sf.lit("; the row: "), shown)
-        return flagged.filter(sf.when(failure.isNull(), True).otherwise(sf.raise_error(message).cast("boolean"))).drop(
-            FAILURE
-        )
+        passes = sf.when(failure.isNull(), True).otherwise(sf.raise_error(message).cast("boolean"))
+        return flagged.filter(passes).drop(FAILURE, ROW)
     flagged = context.keep(flagged)
     context.reject(
         flagged.filter(failure.isNotNull()).select(
@@ -31,7 +31,7 @@ def split_failed(flagged: DataFrame, context: StepContext, row: Column | None = 
             shown.alias("row"),
         )
     )
-    return flagged.filter(failure.isNull()).drop(FAILURE)
+    return flagged.filter(failure.isNull()).drop(FAILURE, ROW)
 
 
 def origin_of(frame: DataFrame) -> Column:

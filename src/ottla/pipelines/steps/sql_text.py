@@ -12,7 +12,7 @@ _MANY_ROWS = re.compile(
 
 # Spark's aggregate functions. One that is missing here is still found when the query is analysed.
 AGGREGATES = frozenset(
-    [
+    {
         "any",
         "any_value",
         "approx_count_distinct",
@@ -68,7 +68,6 @@ AGGREGATES = frozenset(
         "regr_sxx",
         "regr_sxy",
         "regr_syy",
-        "schema_of_json_agg",
         "skewness",
         "some",
         "std",
@@ -82,7 +81,7 @@ AGGREGATES = frozenset(
         "var_pop",
         "var_samp",
         "variance",
-    ]
+    }
 )
 
 

@@ -1,0 +1,187 @@
+"""What a `python` step does in an executor: rows or batches through a function, failures beside the results.
+
+Every output row has the step's columns, the origin if rows carry one, and the two columns of `rejecting`. So the
+function runs once per row, whatever becomes of the row.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ottla.pipelines.frames import ORIGIN
+from ottla.pipelines.steps.rejecting import FAILURE, ROW
+from ottla.pipelines.steps.user_code import Shipped, explain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    function: Shipped
+    kind: str
+    """`rows`, `arrow`, `table` or `pandas`: what the function takes."""
+    columns: pa.Schema
+    """What the step makes, without origin and failure."""
+    output: pa.Schema
+    merge: bool
+    """A returned row is laid over the row that went in."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        function = self.function.unpack()
+        for batch in batches:
+            if self.kind == "rows":
+                yield _rows(self, function, batch)
+            else:
+                yield from _batches(self, function, batch)
+
+
+@dataclass(frozen=True)
+class _Failed:
+    index: int
+    error: str
+
+
+def _rows(task: Task, function: Any, batch: pa.RecordBatch) -> pa.RecordBatch:
+    names = [name for name in batch.schema.names if name != ORIGIN]
+    rows = batch.select(names).to_pylist(maps_as_pydicts="lossy")
+    shown: dict[int, str] = {}
+    made: list[tuple[int, dict[str, Any]]] = []
+    failed: list[_Failed] = []
+    for index, row in enumerate(rows):
+        try:
+            made.extend((index, result) for result in _results(task, row, function(row)))
+        except Exception as error:  # the user's code: whatever it raises rejects this row and no other
+            failed.append(_Failed(index, explain(error)))
+    columns, made = _columns(task, made, failed)
+    untouched = batch.select(names)
+    for failure in failed:
+        shown[failure.index] = _as_json(untouched, failure.index)
+    return _assemble(task, columns, [index for index, _ in made], failed, shown, batch)
+
+
+class WrongResult(Exception):
+    """The function returned something that the step cannot use."""
+
+
+def _results(task: Task, row: dict[str, Any], result: Any) -> list[dict[str, Any]]:
+    """None leaves the row out, a mapping is a row, a list is several."""
+    if result is None:
+        return []
+    several = list(result) if isinstance(result, list | tuple | Iterator) else [result]
+    rows: list[dict[str, Any]] = []
+    for item in several:
+        if not isinstance(item, Mapping):
+            raise WrongResult(f"it returned {type(item).__name__}, and a row is a dict, None or a list of dicts")
+        unknown = [name for name in item if name not in task.columns.names]
+        if unknown:
+            raise WrongResult(
+                f"it returned `{'`, `'.join(map(str, unknown))}`, which the step does not make: "
+                f"name it in `adds` (or `schema`)"
+            )
+        rows.append({**row, **item} if task.merge else dict(item))
+    return rows
+
+
+def _columns(
+    task: Task, made: list[tuple[int, dict[str, Any]]], failed: list[_Failed]
+) -> tuple[pa.RecordBatch, list[tuple[int, dict[str, Any]]]]:
+    """All results as Arrow; if one does not fit the schema, find which, and reject the row that it came from."""
+    try:
+        return pa.RecordBatch.from_pylist([row for _, row in made], schema=task.columns), made
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        fitting: list[tuple[int, dict[str, Any]]] = []
+        rejected: set[int] = set()
+        for index, row in made:
+            problem = _misfit(task.columns, row)
+            if problem is None:
+                fitting.append((index, row))
+            elif index not in rejected:
+                rejected.add(index)
+                failed.append(_Failed(index, problem))
+        # A row is rejected with all that came of it: half of a flattened row would be lost for good.
+        fitting = [(index, row) for index, row in fitting if index not in rejected]
+        return pa.RecordBatch.from_pylist([row for _, row in fitting], schema=task.columns), fitting
+
+
+def _misfit(schema: pa.Schema, row: Mapping[str, Any]) -> str | None:
+    for field in schema:
+        value = row.get(field.name)
+        try:
+            pa.array([value], type=field.type)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            return f"it returned {value!r:.60} for `{field.name}`, which is not {field.type}"
+    return None
+
+
+def _batches(task: Task, function: Any, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A function of whole batches. If it fails, halves are tried, down to the rows that it fails for."""
+    try:
+        result = _fitted(task, _called(task, function, batch))
+    except Exception as error:  # the user's code, as above
+        if batch.num_rows > 1:
+            middle = batch.num_rows // 2
+            yield from _batches(task, function, batch.slice(0, middle))
+            yield from _batches(task, function, batch.slice(middle))
+            return
+        failed = [_Failed(0, explain(error))] if batch.num_rows else []
+        shown = {0: _as_json(batch, 0)} if batch.num_rows else {}
+        yield _assemble(task, pa.RecordBatch.from_pylist([], schema=task.columns), [], failed, shown, batch)
+        return
+    for part in result.to_batches():
+        nothing = pa.nulls(part.num_rows, pa.string())
+        arrays = [*part.columns, nothing, nothing]
+        yield pa.RecordBatch.from_arrays(arrays, schema=task.output)
+
+
+def _called(task: Task, function: Any, batch: pa.RecordBatch) -> pa.Table:
+    if task.kind == "pandas":
+        made = function(batch.to_pandas())
+        return pa.Table.from_pandas(made, preserve_index=False)
+    made = function(pa.Table.from_batches([batch]) if task.kind == "table" else batch)
+    return made if isinstance(made, pa.Table) else pa.Table.from_batches([made])
+
+
+def _fitted(task: Task, made: pa.Table) -> pa.Table:
+    """The result with exactly the columns of the step, in their types; an origin that it dropped is null."""
+    unknown = [name for name in made.column_names if name not in task.output.names]
+    missing = [name for name in task.columns.names if name not in made.column_names]
+    if unknown or missing:
+        what = f"lacks `{'`, `'.join(missing)}`" if missing else f"has `{'`, `'.join(unknown)}` besides"
+        raise WrongResult(f"the batch that it returned {what}: name its columns in `adds` or `schema`")
+    wanted = [field for field in task.output if field.name not in {FAILURE, ROW}]
+    arrays = [
+        made.column(field.name).cast(field.type)
+        if field.name in made.column_names
+        else pa.chunked_array([pa.nulls(made.num_rows, field.type)])
+        for field in wanted
+    ]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(wanted))
+
+
+def _assemble(
+    task: Task,
+    columns: pa.RecordBatch,
+    from_rows: list[int],
+    failed: list[_Failed],
+    shown: Mapping[int, str],
+    batch: pa.RecordBatch,
+) -> pa.RecordBatch:
+    good = columns.num_rows
+    arrays: list[Any] = [_followed_by_nulls(column, len(failed)) for column in columns.columns]
+    if ORIGIN in task.output.names:
+        picked = pa.array([*from_rows, *(failure.index for failure in failed)], pa.int64())
+        arrays.append(batch.column(batch.schema.get_field_index(ORIGIN)).take(picked))
+    arrays.append(pa.array([None] * good + [failure.error for failure in failed], pa.string()))
+    arrays.append(pa.array([None] * good + [shown[failure.index] for failure in failed], pa.string()))
+    return pa.RecordBatch.from_arrays(arrays, schema=task.output)
+
+
+def _followed_by_nulls(column: Any, count: int) -> Any:
+    return pa.concat_arrays([column, pa.nulls(count, column.type)]) if count else column
+
+
+def _as_json(batch: pa.RecordBatch, index: int) -> str:
+    """The row as it came, read anew: the function may have changed the dict that it was given."""
+    row = batch.slice(index, 1).to_pylist()[0]
+    return json.dumps({name: value for name, value in row.items() if name != ORIGIN}, default=str)
