@@ -18,12 +18,14 @@ class MakeTopic(Protocol):
 class Records:
     """Writes records to a broker's topics, in the order given, and waits until they are acknowledged."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, settings: dict[str, str] | None = None) -> None:
         self.bootstrap = bootstrap
+        self._settings = settings or {}
         self._producer = self.producer()
 
     def producer(self, settings: dict[str, str | int | float | bool] | None = None) -> Producer:
-        return Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 1, **(settings or {})}, logger=quiet)
+        merged = {"bootstrap.servers": self.bootstrap, "linger.ms": 1, **self._settings, **(settings or {})}
+        return Producer(merged, logger=quiet)
 
     def send(
         self,

@@ -132,7 +132,7 @@ def _tls(settings: Mapping[str, str], named: Mapping[str, str], prefix: str) -> 
     if verify not in ("true", "false"):
         raise InvalidSetting(f"{prefix}enable.ssl.certificate.verification is true or false, not `{verify}`")
     tls = Tls(
-        ca_location=named.get("ssl.ca.location"),
+        ca_location=named.get("ssl.ca.location") or None,
         ca_pem=named.get("ssl.ca.pem"),
         certificate_location=named.get("ssl.certificate.location"),
         certificate_pem=named.get("ssl.certificate.pem"),
