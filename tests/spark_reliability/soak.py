@@ -56,7 +56,7 @@ class Driver:
     def __init__(self, file: Path, bootstrap: str, master: str, folder: Path) -> None:
         self.starts = 0
         self._command = [
-            sys.executable, "-m", "ottla.cli.main", "pipeline", "run", str(file),
+            str(Path(sys.executable).with_name("ottla")), "pipeline", "run", str(file),
             "--bootstrap-server", bootstrap, "--master", master, "--state-dir", str(folder / "state"), "--json",
             "--conf", f"spark.driver.memory={DRIVER_MEMORY}", "--conf", "spark.executor.memory=768m",
             "--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1",
