@@ -34,6 +34,8 @@ class BatchWritten(NamedTuple):
     rows: int
     already_there: bool = False
     by_topic: Mapping[str, int] = {}
+    """How many records each topic got."""
+    by_topic: Mapping[str, int] = {}
     """The rows of each topic that got any."""
 
 
@@ -131,6 +133,13 @@ def _write_exactly_once(
 
 
 def _counted(written: list[Row]) -> BatchWritten:
+    by_topic: dict[str, int] = {}
+    for row in written:
+        by_topic[row.topic] = by_topic.get(row.topic, 0) + row.records
+    return BatchWritten(sum(by_topic.values()), by_topic=by_topic)
+
+
+def _summary(written: list[Row]) -> BatchWritten:
     by_topic: dict[str, int] = {}
     for row in written:
         by_topic[row.topic] = by_topic.get(row.topic, 0) + row.records

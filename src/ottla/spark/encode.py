@@ -46,7 +46,7 @@ class Unsealed(NamedTuple):
 class Encoder:
     """Gathers rows into one batch per partition. `partition_counts` may grow while it is used.
 
-    Records bear the time at which they are added, as Spark's connector has it.
+    Records bear the time of their row in the column timestamp, else the time at which they are added.
     """
 
     def __init__(
@@ -81,8 +81,8 @@ class Encoder:
             batch, self._partition_counts, self._default_topic, spread=self._spread, kernel=self._kernel
         )
         self._spread += 1
-        rows = _rows(batch)
         now = self._clock_ms()
+        rows = _rows(batch, now)
         for topic, partition, selected in _by_partition(topics, partitions):
             self._append(topic, partition, rows, selected, now)
 
@@ -99,12 +99,15 @@ class Encoder:
         while at < len(selected):
             filling = self._open.get((topic, partition))
             if filling is None:
-                filling = self._open[topic, partition] = _Filling(topic, partition, now, self._payload_bytes)
+                first = now if rows.timestamps is None else int(rows.timestamps[selected[at]])
+                filling = self._open[topic, partition] = _Filling(topic, partition, first, self._payload_bytes)
             payload = filling.payload
             payload.timestamp_delta = now - filling.base_timestamp
+            payload.base_timestamp = filling.base_timestamp
             fitted = self._kernel.encode(rows, selected[at:], payload)
             if fitted:
-                filling.max_timestamp = max(filling.max_timestamp, now)
+                last = now if rows.timestamps is None else int(rows.timestamps[selected[at : at + fitted]].max())
+                filling.max_timestamp = max(filling.max_timestamp, last)
             at += fitted
             if at == len(selected):
                 return
@@ -216,14 +219,24 @@ def _by_partition(topics: TopicCodes, partitions: Int32s) -> Iterator[tuple[str,
         yield names[group >> 32], group & 0xFFFFFFFF, selected
 
 
-def _rows(batch: pa.RecordBatch) -> Rows:
+def _rows(batch: pa.RecordBatch, now: int) -> Rows:
     key, value = _column(batch, "key"), _column(batch, "value")
     keys = NO_BINARY if key is None else _binary(key, "key")
     values = NO_BINARY if value is None else _binary(value, "value")
     headers = _column(batch, "headers")
-    if headers is None:
-        return Rows(keys, values, NO_BINARY, NO_BINARY, NO_BINARY)
-    return Rows(keys, values, *_headers(headers))
+    of_headers = (NO_BINARY, NO_BINARY, NO_BINARY) if headers is None else _headers(headers)
+    return Rows(keys, values, *of_headers, _timestamps(batch, now))
+
+
+def _timestamps(batch: pa.RecordBatch, now: int) -> Int64s | None:
+    """The rows' own times in milliseconds, `now` for those without; None if no row has one."""
+    column = _column(batch, "timestamp")
+    if column is None or column.null_count == len(column):
+        return None
+    if not pa.types.is_timestamp(column.type):
+        raise UnwritableRows(f"the column timestamp must be a timestamp, not {column.type}")
+    microseconds = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).fill_null(now * 1000)
+    return np.ascontiguousarray(microseconds.to_numpy() // 1000)
 
 
 def _headers(column: Column) -> tuple[Binary, Binary, Binary]:

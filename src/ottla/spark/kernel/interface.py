@@ -231,6 +231,7 @@ class Rows(ctypes.Structure):
         ("headers", Binary),
         ("header_key", Binary),
         ("header_value", Binary),
+        ("timestamps_at", ctypes.c_void_p),
     ]
     key: Binary
     value: Binary
@@ -239,9 +240,20 @@ class Rows(ctypes.Structure):
     header_key: Binary
     header_value: Binary
 
-    def __init__(self, key: Binary, value: Binary, headers: Binary, header_key: Binary, header_value: Binary) -> None:
-        super().__init__(key, value, headers, header_key, header_value)
+    def __init__(
+        self,
+        key: Binary,
+        value: Binary,
+        headers: Binary,
+        header_key: Binary,
+        header_value: Binary,
+        timestamps: Int64s | None = None,
+    ) -> None:
+        """`timestamps` are those of the rows in milliseconds; without them all have the payload's."""
+        timestamps_at = None if timestamps is None else timestamps.ctypes.data
+        super().__init__(key, value, headers, header_key, header_value, timestamps_at)
         self.columns = (key, value, headers, header_key, header_value)  # the structure alone keeps no array alive
+        self.timestamps = timestamps
 
 
 class Payload(ctypes.Structure):
@@ -254,12 +266,16 @@ class Payload(ctypes.Structure):
         ("records", ctypes.c_int64),
         ("timestamp_delta", ctypes.c_int64),
         ("need", ctypes.c_int64),
+        ("base_timestamp", ctypes.c_int64),
     ]
     capacity: int
     used: int
     records: int
     timestamp_delta: int
+    """Of rows that have no timestamps of their own."""
     need: int
+    base_timestamp: int
+    """What the timestamps of rows are counted from."""
 
     def __init__(self, capacity: int) -> None:
         self.buffer: Bytes = np.empty(capacity, np.uint8)

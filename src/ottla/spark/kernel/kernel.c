@@ -50,11 +50,12 @@ typedef struct {
 
 typedef struct {
     binary key, value, headers, header_key, header_value;
+    const int64_t *timestamps; /* of each row, or NULL: then all have the payload's */
 } rows;
 
 typedef struct {
     uint8_t *buffer;
-    int64_t capacity, used, records, timestamp_delta, need;
+    int64_t capacity, used, records, timestamp_delta, need, base_timestamp;
 } payload;
 
 /* ---- reading ---- */
@@ -327,17 +328,18 @@ static inline uint8_t *put_bytes(uint8_t *at, slice bytes) {
 }
 
 EXPORT int64_t ottla_encode(const rows *from, const int64_t *selected, int64_t count, payload *into) {
-    int64_t timestamp_size = size_of_number(into->timestamp_delta);
     for (int64_t done = 0; done < count; done++) {
         int64_t row = selected[done];
+        int64_t timestamp_delta =
+            from->timestamps ? from->timestamps[row] - into->base_timestamp : into->timestamp_delta;
         slice key = get(&from->key, row), value = get(&from->value, row);
         int64_t first = 0, last = 0;
         if (!is_null(&from->headers, row)) {
             first = from->headers.offsets[row];
             last = from->headers.offsets[row + 1];
         }
-        int64_t body = 1 + timestamp_size + size_of_number(into->records) + size_of_bytes(key) + size_of_bytes(value) +
-                       size_of_number(last - first);
+        int64_t body = 1 + size_of_number(timestamp_delta) + size_of_number(into->records) + size_of_bytes(key) +
+                       size_of_bytes(value) + size_of_number(last - first);
         for (int64_t entry = first; entry < last; entry++)
             body += size_of_bytes(get(&from->header_key, entry)) + size_of_bytes(get(&from->header_value, entry));
         int64_t size = size_of_number(body) + body;
@@ -347,7 +349,7 @@ EXPORT int64_t ottla_encode(const rows *from, const int64_t *selected, int64_t c
         }
         uint8_t *at = put_number(into->buffer + into->used, body);
         *at++ = 0; /* attributes, unused */
-        at = put_number(at, into->timestamp_delta);
+        at = put_number(at, timestamp_delta);
         at = put_number(at, into->records);
         at = put_bytes(put_bytes(at, key), value);
         at = put_number(at, last - first);

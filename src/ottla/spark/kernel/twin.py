@@ -48,7 +48,10 @@ class TwinKernel:
 
     def encode(self, rows: Rows, selected: Int64s, payload: Payload) -> int:
         for done, row in enumerate(selected.tolist()):
-            record = _encode_record(rows.columns, row, payload.records, payload.timestamp_delta)
+            delta = payload.timestamp_delta
+            if rows.timestamps is not None:
+                delta = int(rows.timestamps[row]) - payload.base_timestamp
+            record = _encode_record(rows.columns, row, payload.records, delta)
             end = payload.used + len(record)
             if end > payload.capacity:
                 payload.need = len(record)
