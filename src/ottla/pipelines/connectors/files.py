@@ -8,14 +8,109 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
-from ottla.pipelines.connectors.base import Batch, Written
+from ottla.pipelines.connectors.base import RECORD, Batch, SourceContext, Written
 from ottla.pipelines.connectors.file_sink import append_lines, text_column, write_folder
-from ottla.pipelines.connectors.options import ConnectorOptions
+from ottla.pipelines.connectors.object_source import ObjectReading, found_log_path, object_stream, object_table
+from ottla.pipelines.connectors.object_store import Store
+from ottla.pipelines.connectors.options import ConnectorOptions, to_spark
 from ottla.pipelines.connectors.paths import local_path, path_problems
+from ottla.pipelines.connectors.tail import TailDataSource, Tailing
+from ottla.pipelines.errors import FatalFailure
 
 FileFormat = Literal["text", "csv", "json", "parquet"]
+
+
+class FilesSourceOptions(ConnectorOptions, frozen=True, kw_only=True):
+    files: Annotated[str, Meta(description="A folder, read with all folders in it, or a single file")]
+    pattern: Annotated[str, Meta(description="Only files with such a name, for instance `*.csv`")] = "*"
+    format: Annotated[
+        Literal["parquet"] | None,
+        Meta(description="`parquet` gives its columns; each line of other files is a record, read by the formats"),
+    ] = None
+    schema: Annotated[
+        str | None, Meta(description="Parquet: the columns, `id BIGINT, item STRING`; by default what the files have")
+    ] = None
+    header: Annotated[bool, Meta(description="The first line of each file is left out: it names the columns")] = False
+    tail: Annotated[bool, Meta(description="Follow one growing file line by line, as Kafka's file source does")] = False
+    max_files: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="A stream reads at most so many new files in a batch")
+    ] = None
+    partitions: Annotated[int, Meta(description="Tasks that read at once", ge=1, le=1000)] = 4
+
+
+class FilesSource:
+    """New files of a folder as they appear (`found_log`, `object_source`), or new lines of one file (`tail`)."""
+
+    KIND: ClassVar[str] = "files"
+    Options: ClassVar[type[FilesSourceOptions]] = FilesSourceOptions
+    RAW: ClassVar[bool] = True
+    COLUMN_FORMATS: ClassVar[frozenset[str]] = frozenset({"parquet"})
+
+    def __init__(self, options: FilesSourceOptions) -> None:
+        self.options = options
+
+    def problems(self) -> list[str]:
+        options = self.options
+        found = path_problems("files", options.files)
+        if options.format is None and options.schema is not None:
+            found.append("schema: goes with a format")
+        if options.header and options.format == "parquet":
+            found.append("header: Parquet has none")
+        if options.tail:
+            refused = {
+                "pattern": options.pattern != "*",
+                "format": options.format is not None,
+                "max_files": options.max_files is not None,
+                "header": options.header,
+            }
+            wrong = [name for name, value in refused.items() if value]
+            found += [f"{name}: does not go with `tail`, which follows the lines of one file" for name in wrong]
+        return found
+
+    def stream(self, context: SourceContext) -> DataFrame:
+        path = local_path(self.options.files, context.base_dir)
+        if self.options.tail:
+            context.spark.dataSource.register(TailDataSource)
+            tailing = Tailing(path=str(path), max_rows=context.max_records)
+            reader = context.spark.readStream.format(TailDataSource.name()).schema(RECORD)
+            return reader.options(**to_spark(tailing)).load()
+        return object_stream(context, self._reading(context), self._schema(context))
+
+    def table(self, context: SourceContext) -> DataFrame:
+        if self.options.format == "parquet":
+            reader = context.spark.read.option("pathGlobFilter", self.options.pattern)
+            if self.options.schema is not None:
+                reader = reader.schema(self.options.schema)
+            return reader.parquet(local_path(self.options.files, context.base_dir).as_uri())
+        return object_table(context, self._reading(context), RECORD)
+
+    def _reading(self, context: SourceContext) -> ObjectReading:
+        options = self.options
+        return ObjectReading(
+            store=Store(root=str(local_path(options.files, context.base_dir)), pattern=options.pattern),
+            parquet=options.format == "parquet",
+            header=options.header,
+            log=str(found_log_path(context)),
+            max_files=options.max_files,
+            partitions=options.partitions,
+        )
+
+    def _schema(self, context: SourceContext) -> StructType | str:
+        if self.options.format is None:
+            return RECORD
+        if self.options.schema is not None:
+            return self.options.schema
+        try:
+            return self.table(context).schema
+        except AnalysisException as error:
+            raise FatalFailure(
+                f"source {context.name}: no Parquet file in {self.options.files} to learn the columns from; "
+                "give a `schema`, or start when there is one"
+            ) from error
 
 
 class FilesSinkOptions(ConnectorOptions, frozen=True, kw_only=True):
