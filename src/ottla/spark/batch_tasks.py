@@ -106,13 +106,15 @@ def _as_records(rows: pa.RecordBatch) -> list[Unsealed]:
 
 
 def _written(counts: dict[TopicPartition, int]) -> pa.RecordBatch:
+    """One row for each partition, or one that says that there was nothing to write."""
     context = TaskContext.get()
     assert context is not None, "this runs inside a task"
+    rows = [(partition.topic, partition.partition, count) for partition, count in counts.items()] or [("", -1, 0)]
     columns: list[Column] = [
-        pa.array([context.stageId()] * len(counts), pa.int32()),
-        pa.array([context.taskAttemptId()] * len(counts), pa.int64()),
-        pa.array([partition.topic for partition in counts], pa.string()),
-        pa.array([partition.partition for partition in counts], pa.int32()),
-        pa.array(list(counts.values()), pa.int64()),
+        pa.array([context.stageId()] * len(rows), pa.int32()),
+        pa.array([context.taskAttemptId()] * len(rows), pa.int64()),
+        pa.array([topic for topic, _, _ in rows], pa.string()),
+        pa.array([partition for _, partition, _ in rows], pa.int32()),
+        pa.array([count for _, _, count in rows], pa.int64()),
     ]
     return pa.RecordBatch.from_arrays(columns, names=["stage", "task", "topic", "partition", "records"])

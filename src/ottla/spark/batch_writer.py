@@ -8,6 +8,7 @@ batch whose note is already there is left alone. docs/decisions/0007-exactly-onc
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row
 
@@ -33,8 +34,6 @@ Delivery = Literal["exactly_once", "at_least_once"]
 class BatchWritten(NamedTuple):
     rows: int
     already_there: bool = False
-    by_topic: Mapping[str, int] = {}
-    """How many records each topic got."""
     by_topic: Mapping[str, int] = {}
     """The rows of each topic that got any."""
 
@@ -118,7 +117,7 @@ def _write_exactly_once(
             if run == RUNS_MAX:
                 raise
             continue
-        except PySparkException as error:
+        except (PySparkException, Py4JJavaError) as error:
             loop.run(transaction.abort())
             if run == RUNS_MAX or PoisonedTransaction.__name__ not in str(error):
                 raise _explained(job.frame, error) from error
@@ -126,7 +125,7 @@ def _write_exactly_once(
         except BaseException:
             loop.run(transaction.abort())
             raise
-        marks = [TopicPartition(row.topic, row.partition) for row in written]
+        marks = [TopicPartition(row.topic, row.partition) for row in written if row.records]
         loop.run(transaction.commit(batch_id, offsets, marks))
         break
     return _counted(written)
@@ -135,14 +134,8 @@ def _write_exactly_once(
 def _counted(written: list[Row]) -> BatchWritten:
     by_topic: dict[str, int] = {}
     for row in written:
-        by_topic[row.topic] = by_topic.get(row.topic, 0) + row.records
-    return BatchWritten(sum(by_topic.values()), by_topic=by_topic)
-
-
-def _summary(written: list[Row]) -> BatchWritten:
-    by_topic: dict[str, int] = {}
-    for row in written:
-        by_topic[row.topic] = by_topic.get(row.topic, 0) + row.records
+        if row.records:
+            by_topic[row.topic] = by_topic.get(row.topic, 0) + row.records
     return BatchWritten(sum(by_topic.values()), by_topic=by_topic)
 
 
@@ -150,6 +143,8 @@ def _check_unbroken(frame: DataFrame, written: list[Row]) -> None:
     """Raise unless each partition was written by exactly one attempt of one task."""
     writers: dict[TopicPartition, int] = {}
     for row in written:
+        if not row.records:
+            continue
         partition = TopicPartition(row.topic, row.partition)
         if writers.setdefault(partition, row.task) != row.task:
             raise TornPartition(f"two tasks wrote to {partition}; nothing of the batch was kept")
@@ -157,7 +152,7 @@ def _check_unbroken(frame: DataFrame, written: list[Row]) -> None:
         raise PoisonedTransaction("Spark ran the writing stage of this batch a second time")
 
 
-def _explained(frame: DataFrame, error: PySparkException) -> PySparkException | PoisonedTransaction:
+def _explained(frame: DataFrame, error: PySparkException | Py4JJavaError) -> Exception:
     """Where a second attempt only says that it was one, tell what the first one died of."""
     if PoisonedTransaction.__name__ not in str(error):
         return error
