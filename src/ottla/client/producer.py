@@ -33,7 +33,7 @@ from ottla.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from ottla.protocol.records import NO_SEQUENCE, TRANSACTIONAL, seal_batch
+from ottla.protocol.records import BATCH_OVERHEAD, NO_SEQUENCE, TRANSACTIONAL, seal_batch
 
 ALL = -1
 IN_FLIGHT_MAX = 5
@@ -187,7 +187,7 @@ class Producer:
 
     async def send(self, records: Records) -> None:
         """Hand over a batch. Returns when there is room for it; whether it arrived is told by `flush`."""
-        size = len(records.payload)
+        size = len(records.payload) + BATCH_OVERHEAD
         while self._buffered_bytes and self._buffered_bytes + size > self.limits.buffer_bytes_max:
             await self._next_progress()
         self._raise_failure()
