@@ -92,7 +92,8 @@ class _Job(NamedTuple):
             return frame.mapInArrow(WriteRowsTask(self.encoding, transaction).run, WRITTEN).collect()
         # A number of partitions that was asked for is kept by adaptive execution.
         tasks = self.frame.sparkSession.sparkContext.defaultParallelism
-        encoded = self.frame.mapInArrow(EncodeTask(self.encoding, tasks).run, ENCODED)
+        # No more tasks than cores: a batch is a union of many small frames, and each task costs a Python worker's time.
+        encoded = self.frame.coalesce(tasks).mapInArrow(EncodeTask(self.encoding, tasks).run, ENCODED)
         placed = encoded.repartitionById(tasks, "task")
         return placed.mapInArrow(WriteEncodedTask(self.encoding.settings, transaction).run, WRITTEN).collect()
 
