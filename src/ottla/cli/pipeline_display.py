@@ -13,7 +13,10 @@ from ottla.cli.output import complain, note, print_json, warn
 if TYPE_CHECKING:
     from ottla.pipelines.runner.supervisor import Event
 
-COLUMNS = ("pipeline", "query", "state", "batch", "rows in", "rows/s", "batch time", "lag", "state", "late", "dead")
+COLUMNS = ("pipeline", "state", "batch", "rows", "rows/s", "time", "lag", "kept", "late", "dead")
+"""`kept` is the number of rows in the state of windows, joins and the like."""
+ONLY_QUERY = "main"
+WIDTH_OF_FILES = 160
 
 
 class Display(Protocol):
@@ -74,7 +77,7 @@ class TextLines(AbstractContextManager["TextLines"]):
                 if query["batch"] is None or self._batches.get(key) == query["batch"]:
                     continue
                 self._batches[key] = query["batch"]
-                cells = dict(zip(COLUMNS[3:], query_cells(query)[1:], strict=True))
+                cells = dict(zip(COLUMNS[2:], query_cells(query)[1:], strict=True))
                 words = ", ".join(f"{name} {value}" for name, value in cells.items())
                 print(f"{key[0]} {key[1]}: {words}", flush=True)
 
@@ -99,18 +102,22 @@ class LiveTable:
         self._live.update(status_table(status))
 
 
+def wide_console() -> Console:
+    """A terminal as wide as it is; a file has no width that cells would have to fit."""
+    return Console(width=None if sys.stdout.isatty() else WIDTH_OF_FILES)
+
+
 def status_table(status: dict[str, Any]) -> Table:
-    table = Table(*COLUMNS, show_edge=False, pad_edge=False)
+    table = Table(*COLUMNS, box=None, pad_edge=False)
     for pipeline in status["pipelines"]:
         for query in pipeline["queries"]:
-            state, *cells = query_cells(query)
-            name = pipeline["pipeline"] + (f" ({pipeline['version']})" if pipeline["version"] else "")
-            table.add_row(name, query["query"], state, *cells)
+            version = f" ({pipeline['version']})" if pipeline["version"] else ""
+            which = "" if query["query"] == ONLY_QUERY else f" {query['query']}"
+            table.add_row(f"{pipeline['pipeline']}{which}{version}", *query_cells(query))
     return table
 
 
 def query_cells(query: dict[str, Any]) -> list[str]:
-    state = f"{query['state_rows']} rows" if query["state_rows"] else "-"
     return [
         query["state"],
         "-" if query["batch"] is None else str(query["batch"]),
@@ -118,7 +125,7 @@ def query_cells(query: dict[str, Any]) -> list[str]:
         f"{query['rows_per_second']:,.0f}",
         f"{query['batch_seconds']:.2f} s",
         "-" if query["lag"] is None else f"{query['lag']:,}",
-        state,
+        f"{query['state_rows']:,}" if query["state_rows"] else "-",
         str(query["late_rows"]),
         str(query["dead_letters"]),
     ]

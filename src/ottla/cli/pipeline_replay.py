@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from rich.console import Console
 from rich.table import Table
 
 from ottla.cli.options import ToolParser
 from ottla.cli.output import print_json
+from ottla.cli.pipeline_display import wide_console
 from ottla.cli.pipeline_options import (
     add_bootstrap,
     add_file,
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla pipeline replay-d
         for letter in letters[:SHOWN_MAX]:
             origin = f"{letter.source_topic} {letter.source_partition}:{letter.source_offset}"
             table.add_row(f"{letter.partition}:{letter.offset}", letter.step, letter.error, origin)
-        Console().print(table, markup=False)
+        wide_console().print(table, markup=False)
     more = f" ({len(letters) - SHOWN_MAX} more than shown)" if len(letters) > SHOWN_MAX else ""
     verb = "would be sent back" if args.dry_run else "sent back"
     print(f"{len(letters)} dead letter{'s' if len(letters) != 1 else ''} {verb}{more}")

@@ -16,7 +16,7 @@ from ottla.cli.pipeline_options import (
 )
 
 EXAMPLES = """
-  %(prog)s orders.yaml --version v2     topic orders.enriched becomes orders.enriched.v2, ./lake/orders ./lake/orders/v2
+  %(prog)s orders.yaml --version v2     orders.enriched becomes orders.enriched.v2, ./lake ./lake_v2
   %(prog)s orders.yaml --version v2     again: catches up from where it was
 """
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from ottla.cli.options import ToolParser
 from ottla.cli.output import print_json
 from ottla.cli.pipeline_options import add_files, add_json, add_state_dir
@@ -20,7 +18,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla pipeline status")
     add_json(parser)
     add_state_dir(parser)
     args = parser.parse(argv)
-    from ottla.cli.pipeline_display import status_table
+    from ottla.cli.pipeline_display import status_table, wide_console
     from ottla.pipelines.lint import check_file
     from ottla.pipelines.runner.looking import look_at
 
@@ -33,7 +31,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla pipeline status")
             version = f", version {status['active_version']} is live" if status["active_version"] else ""
             print(f"{status['pipeline']}: {running}{version}")
             if status["queries"]:
-                Console().print(status_table({"pipelines": [status]}))
+                wide_console().print(status_table({"pipelines": [status]}))
             for query in status["queries"]:
                 if query["error"]:
                     print(f"  {query['query']}: last error: {query['error']}")

@@ -8,11 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 
 from ottla.cli.options import ToolParser
 from ottla.cli.output import CommandError, note, print_json
+from ottla.cli.pipeline_display import wide_console
 from ottla.cli.pipeline_options import add_files, add_json, add_spark, spark_session
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _show_difference(difference: "Difference") -> None:
             table.add_row(mark, *(_cell(row.get(column)) for column in difference.columns))
         if len(rows) > ROWS_SHOWN_MAX:
             table.add_row(f"... and {len(rows) - ROWS_SHOWN_MAX} more")
-    Console(width=None if sys.stdout.isatty() else 160).print(table, markup=False)
+    wide_console().print(table, markup=False)
 
 
 def _cell(value: object) -> str:

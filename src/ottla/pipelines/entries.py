@@ -36,7 +36,7 @@ class Entries:
             return None
         kind, part = found
         own, reading = dict(entry), None
-        records = part.RAW and own.get("format") not in getattr(part, "COLUMN_FORMATS", frozenset())
+        records = part.RAW and str(own.get("format")) not in getattr(part, "COLUMN_FORMATS", frozenset())
         if records:
             taken = {key: own.pop(key) for key in READING_KEYS if key in own}
             reading = self._reading(taken, place)

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ottla.client.security import SECURITY_SETTINGS
+from ottla.client.settings import CLIENT_SETTINGS
 from ottla.model.errors import ApiError
 from ottla.model.names import check_topic_name
 from ottla.pipelines.durations import seconds_of
@@ -12,10 +14,13 @@ from ottla.pipelines.entries import Entries
 from ottla.pipelines.errors import InvalidPipeline
 from ottla.pipelines.loading import Document, load
 from ottla.pipelines.parts import CheckedPipeline, PhaseParts, StepPart
+from ottla.pipelines.registry import hint
 from ottla.pipelines.secrets import misspelt, references
 from ottla.pipelines.spec import Case, Errors, Limits, Phase, Pipeline
 from ottla.pipelines.steps.base import INPUT
 from ottla.pipelines.structs import Problem, at, read_struct
+
+BOOTSTRAP = "bootstrap.servers"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _PHASE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
@@ -124,6 +129,17 @@ def _settings(spec: Pipeline) -> list[Problem]:
             problems.append((f"phases[{number}].name", "wants letters, digits, `_` and `-`"))
         elif name in names[:number]:
             problems.append((f"phases[{number}].name", f"there is a phase `{name}` already"))
+    return problems + _client(spec)
+
+
+def _client(spec: Pipeline) -> list[Problem]:
+    problems: list[Problem] = []
+    known = sorted((CLIENT_SETTINGS | SECURITY_SETTINGS) - {BOOTSTRAP})
+    for name in spec.client:
+        if name == BOOTSTRAP:
+            problems.append((f"client.{name}", "the brokers are the pipeline's `bootstrap`"))
+        elif name not in known:
+            problems.append((f"client.{name}", f"the client has no setting `{name}`{hint(name, known)}"))
     return problems
 
 

@@ -21,6 +21,7 @@ from ottla.pipelines.sql_files import read_sql
 
 FILE_BYTES_MAX = 1 << 20
 DEPTH_MAX = 50
+VALUES_MAX = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,10 +80,20 @@ for _tag, _pattern, _first in _PLAIN:
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), [*_first, ""])
 
 
+def _whole_number(loader: _Loader, node: yaml.ScalarNode) -> int:
+    """As YAML 1.2 has it: 010 is ten."""
+    text = str(loader.construct_scalar(node))
+    return int(text, 0) if text.startswith(("0o", "0x")) else int(text)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _whole_number)
+
+
 def read_yaml(path: Path, text: str, first_line: int = 1) -> tuple[Any, dict[str, int]]:
     """The values and the line of each place."""
-    loader = _Loader(text)
+    loader: _Loader | None = None
     try:
+        loader = _Loader(text)
         node = loader.get_single_node()
         if node is None:
             raise InvalidPipeline(str(path), ["it is empty; `ottla pipeline --help` shows an example"])
@@ -96,14 +107,18 @@ def read_yaml(path: Path, text: str, first_line: int = 1) -> tuple[Any, dict[str
     except ValueError as error:  # a plain scalar such as a number with thousands of digits
         raise InvalidPipeline(str(path), [f"a value cannot be read: {error}"]) from None
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
     return values, lines
 
 
 def _walk(node: yaml.Node, place: str, lines: dict[str, int], first_line: int, depth: int) -> Iterator[str]:
     """Note where everything stands; yields what YAML itself would let pass and we do not."""
     lines[place] = node.start_mark.line + first_line
-    if depth > DEPTH_MAX:
+    if len(lines) > VALUES_MAX:  # aliases can make a few lines endless
+        if len(lines) == VALUES_MAX + 1:
+            yield f"line {lines[place]}: more than {VALUES_MAX} values"
+    elif depth > DEPTH_MAX:
         yield f"line {lines[place]}: nested deeper than {DEPTH_MAX}"
     elif isinstance(node, yaml.MappingNode):
         seen: set[str] = set()

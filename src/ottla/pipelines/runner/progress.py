@@ -41,10 +41,14 @@ class QueryProgress:
     watermark: str | None = None
     positions: dict[TopicPartition, int] = field(default_factory=dict)
     """Where the topics have been read up to."""
-    updated: float = 0.0
+    run: str = ""
 
     def add(self, report: Mapping[str, Any]) -> None:
-        """Take in what Spark reports about one batch."""
+        """Take in what Spark reports about one batch. A batch that is known already changes nothing."""
+        run = str(report.get("runId", ""))
+        if run == self.run and self.batch is not None and int(report["batchId"]) <= self.batch:
+            return
+        self.run = run
         rows = int(report.get("numInputRows") or 0)
         self.batch = int(report["batchId"])
         self.input_rows += rows
@@ -57,7 +61,6 @@ class QueryProgress:
         self.watermark = (report.get("eventTime") or {}).get("watermark", self.watermark)
         for source in report.get("sources") or []:
             self.positions.update(_positions(source.get("endOffset")))
-        self.updated = time.time()
 
 
 def _positions(offset: Any) -> dict[TopicPartition, int]:
@@ -79,12 +82,14 @@ class ProgressBook(StreamingQueryListener):
         with self._lock:
             return self._by_name.setdefault(name, QueryProgress())
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        report = json.loads(event.progress.json)
+    def add(self, report: Mapping[str, Any]) -> None:
         if report.get("name"):
             progress = self.of(report["name"])
             with self._lock:
                 progress.add(report)
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        self.add(json.loads(event.progress.json))
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
         """The supervisor knows: it started it."""

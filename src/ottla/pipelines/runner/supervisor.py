@@ -3,6 +3,7 @@
 One thread, the one that calls `run`, decides everything; others only set the flag that asks it to stop.
 """
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -199,7 +200,7 @@ class Supervisor:
         if stream.isActive:
             return
         error = stream.exception()
-        query.close_books()
+        self._close_books(query)
         if error is None:
             query.state = State.DONE if self._once else State.STOPPED
             self._say(pipeline, query, query.state.value)
@@ -240,10 +241,17 @@ class Supervisor:
                 self._wake.wait(LOOK_SECONDS / 5)
                 self._wake.clear()
             stream.stop()
-            query.close_books()
+            self._close_books(query)
         for query in pipeline.queries:
             if query.state not in ENDED:
                 query.state = state
+
+    def _close_books(self, query: SupervisedQuery) -> None:
+        """Reports of the last batches may still be on their way to the listener; the query has them."""
+        assert query.started is not None
+        for report in query.started.stream.recentProgress:
+            self.book.add(json.loads(report.json))
+        query.close_books()
 
     def _say(self, pipeline: SupervisedPipeline, query: SupervisedQuery | None, what: str, message: str = "") -> None:
         self._tell(Event(pipeline.name, query.plan.name if query else None, what, message))

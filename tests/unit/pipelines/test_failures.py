@@ -1,0 +1,51 @@
+"""What a failure says, whether trying again can help, and when."""
+
+import pytest
+
+from ottla.pipelines.frames import BAD_RECORD
+from ottla.pipelines.runner.failures import judge, pause_before_restart, the_point
+from ottla.pipelines.spec import Errors
+
+PYTHON = """An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
+  File "clientserver.py", line 641, in _call_proxy
+    return_value = getattr(self.pool[obj_id], method)(*params)
+ottla.pipelines.errors.ConnectorProblem: the database is away
+\tat py4j.Protocol.getReturnValue(Protocol.java:476)
+"""
+
+
+def test_the_innermost_python_error_is_the_point() -> None:
+    assert the_point(PYTHON) == "ConnectorProblem: the database is away"
+    assert not judge(PYTHON).fatal
+
+
+def test_without_one_the_first_line_is() -> None:
+    assert (
+        the_point("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n\tat x") == "[DIVIDE_BY_ZERO] Division by zero."
+    )
+    assert the_point("") == "no reason was given"
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        (f"x\n[USER_RAISED_EXCEPTION] {BAD_RECORD} source orders, offset 3: malformed. SQLSTATE: P0001", "dead_letter"),
+        ("FatalFailure: do this", "do this"),
+        ("ottla.spark.errors.InvalidOption: there is no topic `x`", "there is no topic"),
+        ("ottla.spark.errors.DataLoss: records are gone", "on_data_loss"),
+        ("[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `x` cannot be resolved", "mend the step"),
+    ],
+)
+def test_what_would_only_happen_again_is_fatal_and_says_what_to_do(text: str, advice: str) -> None:
+    failure = judge(text)
+    assert failure.fatal
+    assert advice in failure.message
+
+
+def test_pauses_grow_and_end_as_the_file_says() -> None:
+    few = Errors(retries=3, backoff="1 second", backoff_max="3 seconds")
+    assert [pause_before_restart(number, few) for number in (1, 2, 3, 4)] == [1.0, 2.0, 3.0, None]
+    always = Errors(retries=1, backoff="1 second", backoff_max="3 seconds", restart="always")
+    assert [pause_before_restart(number, always) for number in (1, 2, 99)] == [1.0, 3.0, 3.0]
+    assert pause_before_restart(1, Errors(restart="never")) is None
+    assert pause_before_restart(1, Errors(retries=0)) is None

@@ -1,0 +1,130 @@
+"""Which queries a file becomes, and which steps run where."""
+
+from typing import Any
+
+import pytest
+from tests.unit.pipelines.samples import checked, small
+
+from ottla.pipelines.errors import FatalFailure
+from ottla.pipelines.plan import Plan, describe, make_plan, tree_lines
+from ottla.pipelines.versions import places, with_version
+
+ORDERS = {"topic": "orders", "format": "json", "schema": "id STRING, amount DOUBLE, at TIMESTAMP"}
+PAYMENTS = {**ORDERS, "topic": "payments"}
+TOTALS = {"sql": "SELECT id, sum(amount) AS total FROM orders GROUP BY id"}
+
+
+def plan(**changes: Any) -> Plan:
+    return make_plan(checked(small(tests=[], **changes)))
+
+
+def test_stateless_steps_of_one_source_run_in_the_batch() -> None:
+    (query,) = plan().queries
+    assert query.streaming_steps == []
+    assert [step.label for step in query.batch_steps] == ["1 sql", "2 expect"]
+    assert (query.name, query.group, query.transactional_id) == (
+        "main", "ottla.small.orders", "ottla.small.main",
+    )  # fmt: skip
+
+
+def test_steps_up_to_the_last_stateful_one_are_in_the_stream() -> None:
+    steps = [{"filter": "amount > 0"}, TOTALS, {"filter": "total > 1"}, {"expect": {"rule": "total < 9"}}]
+    (query,) = plan(steps=steps).queries
+    assert [step.label for step in query.streaming_steps] == ["1 filter", "2 sql"]
+    assert [step.label for step in query.batch_steps] == ["3 filter", "4 expect"]
+
+
+def test_a_later_look_at_the_source_keeps_steps_in_the_stream() -> None:
+    steps = [TOTALS, {"sql": "SELECT o.* FROM input i JOIN orders o ON o.id = i.id"}, {"filter": "amount > 1"}]
+    (query,) = plan(steps=steps).queries
+    assert [step.label for step in query.streaming_steps] == ["1 sql", "2 sql"]
+
+
+def test_several_sources_meet_in_the_stream() -> None:
+    steps = [{"sql": "SELECT * FROM orders UNION ALL SELECT * FROM payments"}, {"filter": "amount > 0"}]
+    (query,) = plan(sources={"orders": ORDERS, "payments": PAYMENTS}, steps=steps).queries
+    assert [step.label for step in query.streaming_steps] == ["1 sql"]
+    assert query.group == "ottla.small.main"
+
+
+def test_sinks_of_one_frame_share_a_query_and_others_have_their_own() -> None:
+    steps = [{"filter": "amount > 0", "as": "good"}, {"filter": "amount > 10", "as": "big"}, {"filter": "amount > 99"}]
+    sinks = [
+        {"topic": "huge"},
+        {"topic": "good", "from": "good"},
+        {"topic": "huge2"},
+        {"topic": "good2", "from": "good"},
+    ]
+    main, good = plan(steps=steps, sinks=sinks).queries
+    assert [sink.name for sink in main.sinks] == ["topic-1", "topic-3"]
+    assert [sink.name for sink in good.sinks] == ["topic-2", "topic-4"]
+    assert [step.label for step in good.steps] == ["1 filter"]
+    assert (main.group, good.group) == ("ottla.small.orders", "ottla.small.orders.good")
+    assert main.transactional_id != good.transactional_id
+
+
+def test_naming_the_last_frame_is_naming_nothing() -> None:
+    steps = [{"filter": "amount > 0", "as": "good"}]
+    (query,) = plan(steps=steps, sinks=[{"topic": "a", "from": "good"}, {"topic": "b"}]).queries
+    assert query.target is None
+    (query,) = plan(steps=[], sinks=[{"topic": "a", "from": "orders"}]).queries
+    assert query.target is None
+
+
+def test_only_what_a_sink_needs_is_in_its_query() -> None:
+    steps = [
+        {"filter": "amount > 0", "from": "orders", "as": "good_orders"},
+        {"filter": "amount > 0", "from": "payments", "as": "good_payments"},
+    ]
+    sinks = [{"topic": "a", "from": "good_orders"}, {"topic": "b", "from": "good_payments"}]
+    one, other = plan(sources={"orders": ORDERS, "payments": PAYMENTS}, steps=steps, sinks=sinks).queries
+    assert (list(one.sources), list(other.sources)) == (["orders"], ["payments"])
+    assert (len(one.steps), len(other.steps)) == (1, 1)
+
+
+def test_phases_have_names_of_their_own() -> None:
+    phases = [
+        {"name": "clean", "sources": {"orders": ORDERS}, "sinks": [{"topic": "clean"}]},
+        {"name": "count", "sources": {"orders": {**ORDERS, "topic": "clean"}}, "sinks": [{"topic": "counted"}]},
+    ]
+    made = make_plan(checked({"name": "two", "phases": phases}))
+    assert [query.group for query in made.queries] == ["ottla.two.clean.orders", "ottla.two.count.orders"]
+    assert len({query.transactional_id for query in made.queries}) == 2
+
+
+def test_a_version_has_its_own_outputs_groups_and_transactions() -> None:
+    first = checked(small(sinks=[{"topic": "out"}, {"files": "lake", "format": "parquet"}], tests=[]))
+    second = with_version(first, "v2")
+    assert places(second) == {"topic-1": "out.v2", "files-2": "lake_v2", "dead letters": "dead.v2"}
+    assert second.phases[0].sources["orders"].entry["start"] == "earliest"
+    (query,) = make_plan(second, "v2").queries
+    assert query.group == "ottla.small.orders.v2"
+    assert query.transactional_id == "ottla.small.main.v2"
+    assert query.dead_letter == "dead.v2"
+
+
+def test_a_phase_of_a_version_reads_what_the_other_phase_of_it_writes() -> None:
+    phases = [
+        {"name": "clean", "sources": {"orders": ORDERS}, "sinks": [{"topic": "clean"}]},
+        {"name": "count", "sources": {"orders": {**ORDERS, "topic": "clean"}}, "sinks": [{"topic": "counted"}]},
+    ]
+    second = with_version(checked({"name": "two", "phases": phases}), "v2")
+    assert second.phases[1].sources["orders"].entry["topic"] == "clean.v2"
+    assert second.phases[0].sources["orders"].entry["topic"] == "orders"
+
+
+def test_a_sink_that_cannot_have_versions_says_so() -> None:
+    first = checked(small(sinks=[{"console": True}], tests=[]))
+    with pytest.raises(FatalFailure, match="cannot be written in a second version"):
+        with_version(first, "v2")
+    with pytest.raises(FatalFailure, match="cannot name a version"):
+        with_version(first, "../v2")
+
+
+def test_a_plan_is_shown_as_a_tree_and_as_a_document() -> None:
+    made = plan()
+    text = "\n".join(f"{'  ' * depth}{line}" for depth, line in tree_lines(made))
+    assert "query main: a batch every 1 second, at most 10 records per source" in text
+    assert "sink topic-1: topic out (key: id)" in text
+    document: Any = describe(made)
+    assert document["queries"][0]["per_batch"] == ["1 sql", "2 expect"]
