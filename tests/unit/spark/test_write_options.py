@@ -1,7 +1,18 @@
 """The options of a write: what they become, and what is refused with which words."""
 
 import pytest
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from ottla.protocol.compression import Codec
 from ottla.spark.errors import InvalidOption
@@ -11,8 +22,19 @@ from ottla.spark.write_options import Delivery, WriteOptions, check_columns, par
 SERVERS = {"kafka.bootstrap.servers": "h:1"}
 
 
-def parse(streaming: bool = True, **options: str) -> WriteOptions:
-    return parse_write_options(SERVERS | {"checkpointLocation": "/c"} | options, streaming=streaming)
+BYTES, TEXT, INT, LONG = BinaryType(), StringType(), IntegerType(), LongType()
+
+
+def parse(options: dict[str, str] | None = None, *, streaming: bool = True) -> WriteOptions:
+    return parse_write_options(SERVERS | {"checkpointLocation": "/c"} | (options or {}), streaming=streaming)
+
+
+def rows(**columns: DataType) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in columns.items()])
+
+
+def headers(**fields: DataType) -> ArrayType:
+    return ArrayType(rows(**fields))
 
 
 def test_defaults() -> None:
@@ -36,8 +58,8 @@ def test_names_know_no_case_and_settings_go_to_the_producer() -> None:
 
 @pytest.mark.parametrize("name", ["transactionalIdPrefix", "kafka.transactional.id"])
 def test_a_query_can_be_named(name: str) -> None:
-    assert parse(**{name: "mine"}).prefix == "mine"
-    assert parse(streaming=False, **{name: "mine"}).prefix == "mine"
+    assert parse({name: "mine"}).prefix == "mine"
+    assert parse({name: "mine"}, streaming=False).prefix == "mine"
 
 
 def test_a_batch_job_needs_no_name() -> None:
@@ -65,7 +87,7 @@ def test_a_batch_job_needs_no_name() -> None:
 )
 def test_refusals(options: dict[str, str], words: str) -> None:
     with pytest.raises(InvalidOption, match=words):
-        parse(**options)
+        parse(options)
 
 
 def test_a_stream_without_a_name_that_it_keeps_is_refused() -> None:
@@ -81,35 +103,35 @@ def test_servers_are_wanted() -> None:
 @pytest.mark.parametrize(
     "columns",
     [
-        "value string",
-        "VALUE binary, Key string",
-        "key binary, value binary, topic string, partition int, headers array<struct<key:string,value:binary>>",
-        "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, timestampType int",
+        rows(value=TEXT),
+        rows(VALUE=BYTES, Key=TEXT),
+        rows(key=BYTES, value=BYTES, topic=TEXT, partition=INT, headers=headers(key=TEXT, value=BYTES)),
+        rows(key=BYTES, value=BYTES, topic=TEXT, partition=INT, offset=LONG, timestamp=TimestampType()),
     ],
 )
-def test_rows_that_can_be_written(columns: str) -> None:
-    check_columns(StructType.fromDDL(columns), parse(topic="t"))
+def test_rows_that_can_be_written(columns: StructType) -> None:
+    check_columns(columns, parse({"topic": "t"}))
 
 
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ("key string", "no column `value`, only key"),
-        ("value int", "`value` must be a string or binary, not int: cast it"),
-        ("value string, key long", "`key` must be a string or binary, not bigint"),
-        ("value string, topic int", "`topic` must be a string, not int"),
-        ("value string, partition long", "`partition` must be an int, not bigint"),
-        ("value string, headers map<string,string>", "`headers` must be array"),
-        ("value string, headers array<struct<name:string,value:binary>>", "`headers` must be array"),
-        ("value string, headers array<struct<key:string,value:string>>", "`headers` must be array"),
+        (rows(key=TEXT), "no column `value`, only key"),
+        (rows(value=INT), "`value` must be a string or binary, not int: cast it"),
+        (rows(value=TEXT, key=LONG), "`key` must be a string or binary, not bigint"),
+        (rows(value=TEXT, topic=INT), "`topic` must be a string, not int"),
+        (rows(value=TEXT, partition=LONG), "`partition` must be an int, not bigint"),
+        (rows(value=TEXT, headers=MapType(TEXT, TEXT)), "`headers` must be array"),
+        (rows(value=TEXT, headers=headers(name=TEXT, value=BYTES)), "`headers` must be array"),
+        (rows(value=TEXT, headers=headers(key=TEXT, value=TEXT)), "`headers` must be array"),
     ],
 )
-def test_rows_that_cannot(columns: str, words: str) -> None:
+def test_rows_that_cannot(columns: StructType, words: str) -> None:
     with pytest.raises(InvalidOption, match=words):
-        check_columns(StructType.fromDDL(columns), parse(topic="t"))
+        check_columns(columns, parse({"topic": "t"}))
 
 
 def test_rows_must_know_where_they_go() -> None:
     with pytest.raises(InvalidOption, match="nothing says where the rows go"):
-        check_columns(StructType.fromDDL("value string"), parse())
-    check_columns(StructType.fromDDL("value string, topic string"), parse())
+        check_columns(rows(value=TEXT), parse())
+    check_columns(rows(value=TEXT, topic=TEXT), parse())
