@@ -202,7 +202,7 @@ class Demo:
             return [*checks, Check("exit status of the driver", 0, code)]
 
     def _kill_once(self, driver: Driver, watch: Watch) -> None:
-        """In the first half: the orders that come late are in the second, and are counted by the driver that sees them."""
+        """In the first half: what comes too late is in the second, and the driver that sees it counts it."""
         enough = self._records // 6
 
         def far_enough() -> bool:

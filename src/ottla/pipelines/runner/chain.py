@@ -105,4 +105,4 @@ def uncarry(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
 
 
 def _as_struct(rejected: DataFrame) -> Column:
-    return sf.struct(*(sf.col(column.name).cast(column.dataType) for column in REJECTED.fields))
+    return sf.struct(*(sf.col(column.name).cast(column.dataType).alias(column.name) for column in REJECTED.fields))
