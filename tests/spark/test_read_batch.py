@@ -295,3 +295,10 @@ def test_settings_of_tls_reach_the_executors(spark: SparkSession, tmp_path: Path
             frame.sparkSession.read.format("ottla").options(
                 **{**options, "kafka.ssl.ca.location": "", "subscribe": "secret"}
             ).load().count()
+
+
+def test_a_schema_of_ones_own_is_refused(spark: SparkSession, broker: RunningBroker) -> None:
+    options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "a"}
+    frame = spark.read.format("ottla").schema("id INT").options(**options).load()
+    with pytest.raises(PySparkException, match=r"always have the columns key, value, .* take \.schema"):
+        frame.count()

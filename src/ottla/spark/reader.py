@@ -21,10 +21,10 @@ from ottla.model.errors import ApiError
 from ottla.model.names import TopicPartition
 from ottla.spark import loop, resolving
 from ottla.spark.connections import shared_cluster
-from ottla.spark.errors import DataLoss
+from ottla.spark.errors import DataLoss, InvalidOption
 from ottla.spark.fetch import read_range
 from ottla.spark.offsets import OffsetRange, Offsets, StreamOffset, divide, limit_rows, waiting_rows
-from ottla.spark.options import ReadOptions, parse_read_options
+from ottla.spark.options import BoundKind, ReadOptions, parse_read_options
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +65,16 @@ class BatchReader(DataSourceReader):
         ends = await resolving.resolve(cluster, options.ending, partitions, options)
         ends = await resolving.check_within_log(cluster, ends, options.ending, options)
         ranges = [OffsetRange(partition, begins.get(partition, end), end) for partition, end in sorted(ends.items())]
+        _check_order(ranges, options)
         return divide(ranges, parts_min=options.parts_min, rows_per_part_max=options.rows_per_part_max)
+
+
+def _check_order(ranges: Sequence[OffsetRange], options: ReadOptions) -> None:
+    if not options.starting.kind is options.ending.kind is BoundKind.OFFSETS:
+        return
+    for found in ranges:
+        if found.start > found.end:
+            raise InvalidOption(f"{found.partition} starts at {found.start}, behind its end at {found.end}")
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -139,6 +148,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._notice_new_topics(partitions)
         return await resolving.latest(cluster, partitions, committed=self._options.consumer.fetch.committed)
 
+    async def _aim(self, target: dict[TopicPartition, int], start: StreamOffset) -> dict[TopicPartition, int]:
+        """The end of a run that reads what is there now.
+
+        Spark may ask for it before it asks where the query starts. What came in between is not part of the run, and is
+        no loss either: the target follows the start, unless the log has really become shorter.
+        """
+        early = [tp for tp, offset in start.offsets.items() if target.get(tp, -1) < offset]
+        if early:
+            cluster = shared_cluster(self._options.consumer.client)
+            now = await resolving.latest(cluster, early, committed=self._options.consumer.fetch.committed)
+            target.update({tp: start.offsets[tp] for tp, end in now.items() if end >= start.offsets[tp]})
+        return target
+
     def _notice_new_topics(self, partitions: resolving.Partitions) -> None:
         for partition, topic_id in partitions.items():
             known = self._topic_ids.setdefault(partition.topic, topic_id)
@@ -150,7 +172,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     async def _next_offset(self, start_json: dict[str, object], limit: ReadLimit) -> dict[str, object]:
         start = StreamOffset.from_json(start_json)
         await self._show_in_group(start)
-        latest = self._target if self._target is not None else await self._find_latest(start.offsets)
+        latest = (
+            await self._find_latest(start.offsets) if self._target is None else await self._aim(self._target, start)
+        )
         self._latest = latest
         begins = await self._begins(start, latest)
         ends = self._limited(begins, latest, limit)

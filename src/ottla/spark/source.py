@@ -18,6 +18,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from ottla.spark.errors import InvalidOption
 from ottla.spark.options import wants_headers
 
 ROW = StructType(
@@ -46,16 +47,25 @@ class OttlaDataSource(DataSource):
             return ROW
         return StructType([*ROW.fields, StructField("headers", HEADERS)])
 
+    def _check(self, schema: StructType) -> None:
+        if schema.fieldNames() != self.schema().fieldNames():
+            raise InvalidOption(
+                f"rows of records always have the columns {', '.join(self.schema().fieldNames())}: take .schema(...) "
+                "out, and read the value with from_json or from_format"
+            )
+
     # Each is imported when it is used: a worker that reads has no need for what writes.
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from ottla.spark.reader import BatchReader  # noqa: PLC0415
 
+        self._check(schema)
         return BatchReader(self.options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         from ottla.spark.reader import StreamReader  # noqa: PLC0415
 
+        self._check(schema)
         return StreamReader(self.options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

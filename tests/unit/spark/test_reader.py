@@ -1,0 +1,150 @@
+"""What the streaming reader answers Spark, asked directly: the moments that a running query hits by chance only."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from tests.spark.feeding import Records, create_topic
+
+from ottla.client.cluster import Cluster
+from ottla.client.groups import group_offsets
+from ottla.client.offsets import delete_records
+from ottla.model.names import TopicPartition
+from ottla.spark.errors import DataLoss, InvalidOption
+from ottla.spark.offsets import OffsetRange
+from ottla.spark.reader import BatchReader, StreamReader
+from ottla.testing import RunningBroker
+from ottla.testing import broker as started_broker
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[RunningBroker]:
+    with started_broker() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def records(broker: RunningBroker) -> Records:
+    return Records(broker.bootstrap)
+
+
+@pytest.fixture
+def topic(broker: RunningBroker, unique: Callable[[str], str]) -> str:
+    name = unique("topic")
+    create_topic(broker.bootstrap, name)
+    return name
+
+
+def reader(broker: RunningBroker, topic: str, **options: str) -> StreamReader:
+    return StreamReader({"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, **options})
+
+
+def ranges(found: StreamReader, start: dict[str, object], end: dict[str, object]) -> list[tuple[int, int]]:
+    parts: list[OffsetRange] = [partition.value for partition in found.partitions(start, end)]
+    return [(part.start, part.end) for part in parts]
+
+
+def test_latest_is_resolved_once(broker: RunningBroker, records: Records, topic: str) -> None:
+    reading = reader(broker, topic)
+    first = reading.initialOffset()
+    records.send(topic, ["a"])
+    assert reading.initialOffset() == first == {topic: {"0": 0}}
+
+
+def test_a_restart_before_the_first_commit_changes_nothing(broker: RunningBroker, records: Records, topic: str) -> None:
+    before = reader(broker, topic)
+    initial = before.initialOffset()
+    records.send(topic, ["a", "b"])
+    end = before.latestOffset(initial, ReadAllAvailable())
+    records.send(topic, ["c"])
+    after = reader(broker, topic)
+    assert after.initialOffset() == {topic: {"0": 3}}  # what latest means by now
+    assert ranges(after, after.initialOffset(), end) == [(0, 2)]
+    assert ranges(after, end, after.latestOffset(end, ReadAllAvailable())) == [(2, 3)]
+
+
+def test_without_new_records_the_offset_stays_the_same_text(
+    broker: RunningBroker, records: Records, topic: str
+) -> None:
+    reading = reader(broker, topic, groupIdPrefix="mine")
+    records.send(topic, ["a"])
+    end = reading.latestOffset({topic: {"0": 0}}, ReadAllAvailable())
+    assert reading.latestOffset(end, ReadAllAvailable()) == end
+    assert ranges(reading, end, end) == []
+
+
+def test_records_that_come_before_the_start_is_known_are_no_loss_for_available_now(
+    broker: RunningBroker, records: Records, topic: str
+) -> None:
+    reading = reader(broker, topic)
+    reading.prepareForTriggerAvailableNow()
+    records.send(topic, ["a"])
+    initial = reading.initialOffset()
+    assert initial == {topic: {"0": 1}}
+    assert reading.latestOffset(initial, ReadAllAvailable()) == initial
+
+
+def test_available_now_ends_where_the_log_ended_when_it_began(
+    broker: RunningBroker, records: Records, topic: str
+) -> None:
+    reading = reader(broker, topic, maxOffsetsPerTrigger="2")
+    records.send(topic, ["a", "b", "c"])
+    reading.prepareForTriggerAvailableNow()
+    records.send(topic, ["d"])
+    first = reading.latestOffset({topic: {"0": 0}}, ReadMaxRows(2))
+    second = reading.latestOffset(first, ReadMaxRows(2))
+    assert (first[topic], second[topic]) == ({"0": 2}, {"0": 3})
+    assert reading.latestOffset(second, ReadMaxRows(2)) == second
+
+
+def test_a_topic_that_became_shorter_is_still_a_loss_for_available_now(
+    broker: RunningBroker, records: Records, topic: str
+) -> None:
+    records.send(topic, ["a"])
+    reading = reader(broker, topic)
+    reading.prepareForTriggerAvailableNow()
+    with pytest.raises(DataLoss, match="ends at 1, and was read up to 5"):
+        reading.latestOffset({topic: {"0": 5}}, ReadAllAvailable())
+
+
+def test_a_new_partition_that_does_not_begin_at_0_is_a_loss(
+    broker: RunningBroker, records: Records, topic: str
+) -> None:
+    records.send(topic, ["a", "b"])
+
+    async def delete() -> None:
+        async with Cluster(broker.bootstrap) as cluster:
+            await delete_records(cluster, {TopicPartition(topic, 0): 1})
+
+    asyncio.run(delete())
+    with pytest.raises(DataLoss, match="begins at 1 instead of 0"):
+        reader(broker, topic).latestOffset({}, ReadAllAvailable())
+    lenient = reader(broker, topic, failOnDataLoss="false")
+    end = lenient.latestOffset({}, ReadAllAvailable())
+    assert ranges(lenient, {}, end) == [(1, 2)]
+
+
+def test_the_group_is_told_once_and_not_again(broker: RunningBroker, records: Records, topic: str) -> None:
+    async def committed() -> dict[TopicPartition, int]:
+        async with Cluster(broker.bootstrap) as cluster:
+            return {tp: found.offset for tp, found in (await group_offsets(cluster, topic)).items()}
+
+    records.send(topic, ["a", "b"])
+    reading = reader(broker, topic, groupId=topic)
+    end = reading.latestOffset({topic: {"0": 0}}, ReadAllAvailable())
+    assert asyncio.run(committed()) == {TopicPartition(topic, 0): 0}  # the batch up to 2 is only planned
+    reading.latestOffset(end, ReadAllAvailable())
+    assert asyncio.run(committed()) == {TopicPartition(topic, 0): 2}
+
+
+def test_a_start_behind_the_end_is_a_mistake(broker: RunningBroker, records: Records, topic: str) -> None:
+    records.send(topic, ["a", "b", "c"])
+    options = {
+        "kafka.bootstrap.servers": broker.bootstrap,
+        "subscribe": topic,
+        "startingOffsets": f'{{"{topic}":{{"0":2}}}}',
+        "endingOffsets": f'{{"{topic}":{{"0":1}}}}',
+    }
+    with pytest.raises(InvalidOption, match="starts at 2, behind its end at 1"):
+        BatchReader(options).partitions()
