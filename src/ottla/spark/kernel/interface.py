@@ -11,6 +11,7 @@ from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from ottla.protocol.compression import Buffer
 
@@ -186,7 +187,14 @@ class Columns(_Columns):
 def _binary(count: int, data_bytes: int) -> tuple[Int32s, Bytes, Bytes]:
     offsets = np.empty(count + 1, np.int32)
     offsets[0] = 0
-    return offsets, np.empty(data_bytes, np.uint8), np.zeros(count // 8 + 1, np.uint8)
+    return offsets, memory(data_bytes), np.zeros(count // 8 + 1, np.uint8)
+
+
+def memory(size: int) -> Bytes:
+    """From Arrow's pool, which keeps what is given back: pages of the system's would all be faulted in again."""
+    if not size:
+        return np.empty(0, np.uint8)
+    return np.frombuffer(memoryview(pa.allocate_buffer(size)), np.uint8)
 
 
 class Binary(ctypes.Structure):
@@ -278,7 +286,7 @@ class Payload(ctypes.Structure):
     """What the timestamps of rows are counted from."""
 
     def __init__(self, capacity: int) -> None:
-        self.buffer: Bytes = np.empty(capacity, np.uint8)
+        self.buffer = memory(capacity)
         super().__init__(self.buffer.ctypes.data, capacity)
 
 
