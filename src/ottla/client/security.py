@@ -14,6 +14,9 @@ OAUTHBEARER = "OAUTHBEARER"
 SCRAM_MECHANISMS = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MECHANISMS = (PLAIN, *SCRAM_MECHANISMS, OAUTHBEARER)
 
+TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
+OAUTH_METHODS = ("default", "oidc")
+
 _TLS = frozenset({"SSL", "SASL_SSL"})
 _SASL = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -47,6 +50,7 @@ class Tls(NamedTuple):
     ciphers: str | None = None
     verify: bool = True
     check_hostname: bool = True
+    versions: tuple[str, ...] = TLS_VERSIONS
 
     def __repr__(self) -> str:
         return f"Tls(ca={self.ca_location}, certificate={self.certificate_location})"  # no secrets
@@ -131,6 +135,10 @@ def _tls(settings: Mapping[str, str], named: Mapping[str, str], prefix: str) -> 
     verify = settings.get("enable.ssl.certificate.verification", "true").strip().lower()
     if verify not in ("true", "false"):
         raise InvalidSetting(f"{prefix}enable.ssl.certificate.verification is true or false, not `{verify}`")
+    enabled = [name.strip() for name in settings.get("ssl.enabled.protocols", ",".join(TLS_VERSIONS)).split(",")]
+    versions = tuple(name for name in TLS_VERSIONS if name in enabled)
+    if not versions:
+        raise InvalidSetting(f"{prefix}ssl.enabled.protocols: {' and '.join(TLS_VERSIONS)} can be spoken here")
     tls = Tls(
         ca_location=named.get("ssl.ca.location") or None,
         ca_pem=named.get("ssl.ca.pem"),
@@ -142,6 +150,7 @@ def _tls(settings: Mapping[str, str], named: Mapping[str, str], prefix: str) -> 
         ciphers=named.get("ssl.cipher.suites"),
         verify=verify == "true",
         check_hostname=algorithm == "https" and verify == "true",
+        versions=versions,
     )
     has_certificate = tls.certificate_location or tls.certificate_pem
     has_key = tls.key_location or tls.key_pem
@@ -173,6 +182,9 @@ def _sasl(named: Mapping[str, str], prefix: str) -> Sasl:
 
 
 def _oauth(named: Mapping[str, str], prefix: str) -> OAuth:
+    method = named.get("sasl.oauthbearer.method", "oidc").strip().lower()
+    if method not in OAUTH_METHODS:
+        raise InvalidSetting(f"{prefix}sasl.oauthbearer.method is one of {', '.join(OAUTH_METHODS)}, not `{method}`")
     token, url = named.get("sasl.oauthbearer.token"), named.get("sasl.oauthbearer.token.endpoint.url")
     if (token is None) == (url is None):
         raise InvalidSetting(
@@ -196,6 +208,9 @@ def _oauth(named: Mapping[str, str], prefix: str) -> OAuth:
     return OAuth(None, url, client_id, secret, named.get("sasl.oauthbearer.scope"))
 
 
+_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+
+
 @functools.lru_cache(maxsize=16)
 def ssl_context(tls: Tls) -> ssl.SSLContext:
     """The context of these certificates. Raises InvalidSetting for files that cannot be read."""
@@ -203,7 +218,8 @@ def ssl_context(tls: Tls) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=tls.ca_location, cadata=tls.ca_pem)
         context.check_hostname = tls.check_hostname
         context.verify_mode = ssl.CERT_REQUIRED if tls.verify else ssl.CERT_NONE
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.minimum_version = _VERSIONS[tls.versions[0]]
+        context.maximum_version = _VERSIONS[tls.versions[-1]]
         if tls.ciphers is not None:
             context.set_ciphers(tls.ciphers)
         _load_certificate(context, tls)

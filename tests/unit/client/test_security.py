@@ -19,7 +19,7 @@ from ottla.client import sasl
 from ottla.client.cluster import Cluster
 from ottla.client.connection import Connection
 from ottla.client.errors import AuthenticationFailed, InvalidSetting, NotTrusted, Unreachable
-from ottla.client.security import PLAINTEXT, OAuth, Sasl, Security, Tls, parse_security
+from ottla.client.security import PLAINTEXT, OAuth, Sasl, Security, Tls, parse_security, ssl_context
 from ottla.client.settings import client_settings
 from ottla.protocol.frames import RequestHeader
 from ottla.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -98,6 +98,7 @@ def test_user_and_password_by_both_ways(mechanism: str) -> None:
         ),
         ({"security.protocol": "SSL", "ssl.keystore.location": "k.p12", "ssl.keystore.type": "PKCS12"}, "as PEM"),
         ({"security.protocol": "SSL", "ssl.key.location": "k"}, "needs the certificate too"),
+        ({"security.protocol": "SSL", "ssl.enabled.protocols": "SSLv3"}, "TLSv1.2 and TLSv1.3 can be spoken here"),
         ({"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "ldap"}, "is https or none"),
     ],
 )
@@ -345,6 +346,20 @@ def test_files_of_certificates(tls_port: int, certificates: Certificates) -> Non
         "ssl.key.password": KEY_PASSWORD,
     }
     assert controller_through(tls_port, settings) >= 0
+
+
+def test_the_version_of_tls_can_be_chosen(tls_port: int, certificates: Certificates) -> None:
+    settings = {
+        "ssl.ca.location": str(certificates.authority),
+        "ssl.certificate.location": str(certificates.client),
+        "ssl.key.location": str(certificates.client_key),
+        "ssl.key.password": KEY_PASSWORD,
+        "ssl.enabled.protocols": "TLSv1.2",
+    }
+    assert controller_through(tls_port, settings) >= 0
+    found = parse_security({"security.protocol": "SSL", **settings}).tls
+    assert found is not None
+    assert ssl_context(found).maximum_version.name == "TLSv1_2"
 
 
 def test_certificates_written_into_the_settings(tls_port: int, certificates: Certificates) -> None:
