@@ -42,12 +42,14 @@ class ConsoleSink:
             return Written(rows=0)
         shown, more = found[:limit], len(found) > limit
         title = f"{batch.pipeline}, batch {batch.id}: " + (f"the first {limit} rows" if more else _count(len(shown)))
-        table = Table(title=title, title_justify="left")
+        table = Table()
         for column in frame.columns:
             table.add_column(column, overflow="fold")
         for row in shown:
             table.add_row(*[self._cell(value) for value in row])
-        Console(file=sys.stdout).print(table)
+        console = Console(file=sys.stdout)
+        console.print(Text(title, style="bold"))
+        console.print(table)
         return Written(rows=None if more else len(shown))
 
     def _cell(self, value: object) -> Text:

@@ -12,6 +12,7 @@ from pyspark.sql.types import BinaryType, StringType
 
 from ottla.pipelines.connectors.base import Batch, Written
 from ottla.pipelines.connectors.durable_files import flush, flush_folder, read_note, replace_file, writer_id
+from ottla.pipelines.connectors.paths import spark_path
 from ottla.pipelines.connectors.publishing import Move, Publication
 from ottla.pipelines.errors import ConnectorProblem
 
@@ -46,7 +47,7 @@ def write_folder(
         writer = writer.partitionBy(*partition_by)
     own_folder = f"batch={publication.writer}-{batch.id:010d}"
     target = publication.staged / own_folder if batch_folders else publication.staged
-    writer.options(**writer_options).save(target.as_uri())
+    writer.options(**writer_options).save(spark_path(target))
     rows = int(counted.get["rows"])
     moves: list[Move] = []
     if rows and batch_folders:

@@ -5,7 +5,7 @@ on a cluster.
 """
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, cast
 
 from msgspec import Meta
 from pyspark.errors import AnalysisException
@@ -17,7 +17,7 @@ from ottla.pipelines.connectors.file_sink import append_lines, text_column, writ
 from ottla.pipelines.connectors.object_source import ObjectReading, found_log_path, object_stream, object_table
 from ottla.pipelines.connectors.object_store import Store
 from ottla.pipelines.connectors.options import ConnectorOptions, to_spark
-from ottla.pipelines.connectors.paths import local_path, path_problems
+from ottla.pipelines.connectors.paths import local_path, path_problems, spark_path
 from ottla.pipelines.connectors.tail import TailDataSource, Tailing
 from ottla.pipelines.errors import FatalFailure
 
@@ -83,9 +83,11 @@ class FilesSource:
     def table(self, context: SourceContext) -> DataFrame:
         if self.options.format == "parquet":
             reader = context.spark.read.option("pathGlobFilter", self.options.pattern)
-            if self.options.schema is not None:
-                reader = reader.schema(self.options.schema)
-            return reader.parquet(local_path(self.options.files, context.base_dir).as_uri())
+            path = spark_path(local_path(self.options.files, context.base_dir))
+            if self.options.schema is None:
+                return reader.parquet(path)
+            schema = cast("StructType", StructType.fromDDL(self.options.schema))
+            return reader.schema(schema).parquet(path).select(*schema.names)  # Spark moves columns of folders behind
         return object_table(context, self._reading(context), RECORD)
 
     def _reading(self, context: SourceContext) -> ObjectReading:

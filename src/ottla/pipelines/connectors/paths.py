@@ -11,6 +11,11 @@ def local_path(text: str, base_dir: Path) -> Path:
     return (base_dir / Path(text).expanduser()).absolute()
 
 
+def spark_path(path: Path) -> str:
+    """As Spark wants it: with a scheme, and, unlike a URL, with nothing quoted."""
+    return f"file://{path}"
+
+
 def path_problems(option: str, text: str) -> list[str]:
     scheme = urlsplit(text).scheme
     if not text:

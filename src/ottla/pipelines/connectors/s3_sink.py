@@ -217,7 +217,7 @@ def _by_folder(batch: pa.RecordBatch, partition_by: Sequence[str]) -> Iterator[t
 
 def _copy(store: Store, path: str, target: str) -> None:
     system = file_system(store.s3)
-    with open(path, "rb") as source, system.open_output_stream(target) as sink:
+    with open(path, "rb") as source, system.open_output_stream(target, compression=None) as sink:
         while block := source.read(COPY_BYTES):
             sink.write(block)
 
