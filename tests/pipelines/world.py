@@ -1,0 +1,121 @@
+"""What tests of running pipelines share: files, records in topics, runs in the session's own Spark."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+from tests.spark.feeding import Records, create_topic
+
+from ottla.pipelines.runner.deploy import deploy
+from ottla.pipelines.runner.supervisor import Event, Supervisor
+from ottla.testing.load import quiet
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = "id STRING, item STRING, amount DOUBLE"
+
+
+def order(number: int, amount: float | None = None) -> str:
+    return json.dumps({"id": f"o{number}", "item": "tea", "amount": float(number) if amount is None else amount})
+
+
+@dataclass
+class World:
+    """One test's place: its folder, the shared broker, names of its own."""
+
+    spark: "SparkSession"
+    bootstrap: str
+    folder: Path
+    name: str
+    events: list[Event] = field(default_factory=list)
+
+    def topic(self, name: str, partitions: int = 1) -> str:
+        """Make a topic of this test's own."""
+        create_topic(self.bootstrap, self.named(name), partitions)
+        return self.named(name)
+
+    def named(self, name: str) -> str:
+        return f"{self.name}.{name}"
+
+    def send(self, topic: str, *values: str | bytes | None, **more: Any) -> None:
+        Records(self.bootstrap).send(topic, values, **more)
+
+    def file(self, text: str, name: str = "pipeline.yaml") -> Path:
+        """A pipeline file; `@x` in it is this test's own name for `x`."""
+        path = self.folder / name
+        path.write_text(text.replace("@", f"{self.name}."))
+        return path
+
+    def supervisor(self, *paths: Path, once: bool = True, version: str | None = None) -> Supervisor:
+        deployments = [
+            deploy(path, bootstrap=self.bootstrap, state_dir=self.folder / "state", version=version) for path in paths
+        ]
+        return Supervisor(self.spark, deployments, once=once, tell=self.events.append)
+
+    def run_once(self, *paths: Path, version: str | None = None) -> Supervisor:
+        """Process what is there, and expect that nothing fails."""
+        supervisor = self.supervisor(*paths, version=version)
+        assert supervisor.run(), self.events
+        return supervisor
+
+    def records(self, topic: str) -> "list[Record]":
+        """Every record of a topic that a reader of committed records gets, in the order of partitions and offsets."""
+        return read_committed(self.bootstrap, topic)
+
+    def values(self, topic: str) -> list[Any]:
+        return [json.loads(record.value or b"null") for record in self.records(topic)]
+
+    def committed(self, group: str, topic: str) -> dict[int, int]:
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": group}, logger=quiet)
+        partitions = consumer.list_topics(topic, 30).topics[topic].partitions
+        found = consumer.committed([TopicPartition(topic, number) for number in partitions], timeout=30)
+        consumer.close()
+        return {each.partition: each.offset for each in found if each.offset >= 0}
+
+
+@dataclass(frozen=True)
+class Record:
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: dict[str, bytes | None]
+
+    def said(self, name: str) -> str | None:
+        """What a dead letter says in one of its headers."""
+        value = self.headers.get(f"ottla.error.{name}")
+        return None if value is None else value.decode()
+
+
+def read_committed(bootstrap: str, topic: str) -> list[Record]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "reader",
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        },
+        logger=quiet,
+    )
+    try:
+        partitions = consumer.list_topics(topic, 30).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+        ended: set[int] = set()
+        found: list[Record] = []
+        while len(ended) < len(partitions):
+            for message in consumer.consume(1_000, 10.0):
+                error = message.error()
+                if error is None:
+                    headers = dict(message.headers() or [])
+                    found.append(Record(message.partition(), message.offset(), message.key(), message.value(), headers))
+                else:
+                    assert error.code() == KafkaError._PARTITION_EOF, error
+                    ended.add(message.partition())
+    finally:
+        consumer.close()
+    return sorted(found, key=lambda record: (record.partition, record.offset))
