@@ -1,16 +1,17 @@
 """Options that the commands of `ottla pipeline` share."""
 
 import argparse
-from collections.abc import Iterable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from ottla.cli.options import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP, parse_pairs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from ottla.pipelines.secrets import Secrets
 
 DEFAULT_STATE_DIR = ".ottla/pipelines"
 
@@ -58,13 +59,33 @@ def add_spark(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def spark_session(args: argparse.Namespace, name: str) -> "SparkSession":
+@contextmanager
+def running_spark(args: argparse.Namespace, name: str) -> "Iterator[SparkSession]":
+    """Spark as the options want it. A session that was there before is used, and left running."""
+    from pyspark.sql import SparkSession
+
     from ottla.pipelines.runner.session import pipeline_session
 
-    return pipeline_session(name, args.master, parse_pairs(args.conf, "--conf"))
+    conf = parse_pairs(args.conf, "--conf")
+    was_there = SparkSession.getActiveSession() is not None
+    session = pipeline_session(name, args.master, conf)
+    try:
+        yield session
+    finally:
+        if not was_there:
+            session.stop()
 
 
-def hidden(text: str, secrets: "Iterable[Secrets]") -> str:
-    for each in secrets:
-        text = each.hide(text)
-    return text
+@contextmanager
+def ending_in_order(stop: Callable[[], None]) -> Iterator[None]:
+    """SIGINT and SIGTERM ask for the end instead of causing it: the batch that runs is finished."""
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        stop()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -14,7 +14,7 @@ from ottla.cli.pipeline_options import (
     add_json,
     add_spark,
     add_state_dir,
-    spark_session,
+    running_spark,
 )
 
 EXAMPLES = """
@@ -47,11 +47,8 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla pipeline replay-d
 
     places = parse_places(args.offsets) if args.offsets else []
     deployment = deploy_active(args.file, bootstrap=args.bootstrap_server, state_dir=args.state_dir)
-    spark = spark_session(args, f"{deployment.plan.name} replay")
-    try:
+    with running_spark(args, f"{deployment.plan.name} replay") as spark:
         letters = replay(deployment, spark, where=args.where, places=places, send=not args.dry_run)
-    finally:
-        spark.stop()
     if args.json:
         print_json({"sent": not args.dry_run, "letters": [asdict(letter) for letter in letters]})
         return 0

@@ -1,8 +1,6 @@
 """`ottla pipeline reprocess`: all of history into a new version of the outputs, beside the live one."""
 
-import signal
 from collections.abc import Sequence
-from types import FrameType
 
 from ottla.cli.options import ToolParser
 from ottla.cli.pipeline_options import (
@@ -12,7 +10,8 @@ from ottla.cli.pipeline_options import (
     add_spark,
     add_state_dir,
     add_version,
-    spark_session,
+    ending_in_order,
+    running_spark,
 )
 
 EXAMPLES = """
@@ -43,14 +42,8 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla pipeline reproces
         args.file, bootstrap=args.bootstrap_server, state_dir=args.state_dir, version=args.output_version
     )
     driver = Driver([deployment], once=True, beside=True)
-
-    def end_in_order(number: int, frame: FrameType | None) -> None:
-        driver.stop()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end_in_order)
-    with choose_display(json=args.json) as display:
-        well = driver.run(lambda: spark_session(args, deployment.plan.name), display.tell, display.show)
+    with ending_in_order(driver.stop), choose_display(json=args.json) as display:
+        well = driver.run(lambda: running_spark(args, deployment.plan.name), display.tell, display.show)
     if well and not args.json:
         print(f"version {args.output_version} of {deployment.plan.name} has caught up; make it the live one with")
         print(f"  ottla pipeline switch {args.file} --version {args.output_version}")

@@ -1,9 +1,8 @@
 """`ottla pipeline run`: pipelines on Spark, many in one driver."""
 
 import argparse
-import signal
 from collections.abc import Sequence
-from types import FrameType
+from typing import TYPE_CHECKING
 
 from ottla.cli.options import ToolParser
 from ottla.cli.output import print_json
@@ -14,8 +13,12 @@ from ottla.cli.pipeline_options import (
     add_spark,
     add_state_dir,
     add_version,
-    spark_session,
+    ending_in_order,
+    running_spark,
 )
+
+if TYPE_CHECKING:
+    from ottla.pipelines.runner.batches import Counters
 
 EXAMPLES = """
   %(prog)s orders.yaml
@@ -53,15 +56,9 @@ def _run_streams(args: argparse.Namespace) -> int:
         deploy_active(path, bootstrap=args.bootstrap_server, state_dir=args.state_dir) for path in args.files
     ]
     driver = Driver(deployments, once=args.once, port=args.port)
-
-    def end_in_order(number: int, frame: FrameType | None) -> None:
-        driver.stop()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end_in_order)
-    with choose_display(json=args.json) as display:
-        names = ", ".join(deployment.plan.name for deployment in deployments)
-        well = driver.run(lambda: spark_session(args, names), display.tell, display.show)
+    names = ", ".join(deployment.plan.name for deployment in deployments)
+    with ending_in_order(driver.stop), choose_display(json=args.json) as display:
+        well = driver.run(lambda: running_spark(args, names), display.tell, display.show)
     return 0 if well else 1
 
 
@@ -73,22 +70,24 @@ def _run_batch(args: argparse.Namespace) -> int:
         deploy(path, bootstrap=args.bootstrap_server, state_dir=args.state_dir, version=args.output_version)
         for path in args.files
     ]
-    spark = spark_session(args, ", ".join(deployment.plan.name for deployment in deployments))
-    try:
+    with running_spark(args, ", ".join(deployment.plan.name for deployment in deployments)) as spark:
         for deployment in deployments:
             for query, counted in run_history(deployment, spark).items():
-                document = {
-                    "event": "done",
-                    "pipeline": deployment.plan.name,
-                    "query": query,
-                    "sink_rows": counted.rows,
-                    "dead_letters": counted.dead_letters,
-                }
-                if args.json:
-                    print_json(document)
-                else:
-                    rows = ", ".join(f"{count:,} rows to {sink}" for sink, count in counted.rows.items())
-                    print(f"{deployment.plan.name} {query}: {rows or 'done'}, {counted.dead_letters} dead letters")
-    finally:
-        spark.stop()
+                _say_done(deployment.plan.name, query, counted, json=args.json)
     return 0
+
+
+def _say_done(pipeline: str, query: str, counted: "Counters", *, json: bool) -> None:
+    if json:
+        print_json(
+            {
+                "event": "done",
+                "pipeline": pipeline,
+                "query": query,
+                "sink_rows": counted.rows,
+                "dead_letters": counted.dead_letters,
+            }
+        )
+    else:
+        rows = ", ".join(f"{count:,} rows to {sink}" for sink, count in counted.rows.items())
+        print(f"{pipeline} {query}: {rows or 'done'}, {counted.dead_letters} dead letters")

@@ -13,7 +13,7 @@ from rich.table import Table
 from ottla.cli.options import ToolParser
 from ottla.cli.output import CommandError, note, print_json
 from ottla.cli.pipeline_display import wide_console
-from ottla.cli.pipeline_options import add_files, add_json, add_spark, spark_session
+from ottla.cli.pipeline_options import add_files, add_json, add_spark, running_spark
 
 if TYPE_CHECKING:
     from ottla.pipelines.runner.cases import Difference, Outcome
@@ -56,16 +56,13 @@ def _run(args: argparse.Namespace) -> "list[tuple[Path, Outcome]]":
     from ottla.pipelines.runner.cases import run_case
     from ottla.pipelines.runner.deploy import deploy
 
-    spark = spark_session(args, "tests of pipelines")
-    try:
+    with running_spark(args, "tests of pipelines") as spark:
         outcomes = []
         for path in args.files:
             deployment = deploy(path, bootstrap=None, state_dir=Path())
             for number, case in enumerate(deployment.checked.spec.tests, 1):
                 outcomes.append((path, run_case(case, number, deployment, spark)))
         return outcomes
-    finally:
-        spark.stop()
 
 
 def _show(path: Path, outcome: "Outcome") -> None:

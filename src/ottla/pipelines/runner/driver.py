@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -19,6 +19,7 @@ STATUS_SECONDS = 1.0
 
 Tell = Callable[[Event], None]
 Show = Callable[[dict[str, Any]], None]
+StartSpark = Callable[[], AbstractContextManager[SparkSession]]
 
 
 class Driver:
@@ -39,15 +40,14 @@ class Driver:
         elif name is None:
             self._stop_asked = True
 
-    def run(self, start_spark: Callable[[], SparkSession], tell: Tell, show: Show) -> bool:
+    def run(self, start_spark: StartSpark, tell: Tell, show: Show) -> bool:
         """True if no pipeline failed. `show` gets the status again and again."""
         with ExitStack() as stack:
             folders = [_StateOfOne(deployment, beside=self._beside) for deployment in self._deployments]
             for folder in folders:
                 folder.lock()
                 stack.callback(folder.unlock)
-            spark = start_spark()
-            stack.callback(spark.stop)
+            spark = stack.enter_context(start_spark())
             supervisor = Supervisor(spark, self._deployments, once=self._once, tell=tell)
             self._supervisor = supervisor
             if self._stop_asked:
