@@ -60,6 +60,7 @@ def file_system(access: S3Access | None) -> fs.FileSystem:
         "secret_key": access.secret_key,
         "session_token": access.session_token,
         "region": access.region,
+        "allow_delayed_open": True,  # a small object goes up in one request instead of three
     }
     if access.endpoint:
         scheme, _, place = access.endpoint.rpartition("://")
@@ -71,7 +72,6 @@ def file_system(access: S3Access | None) -> fs.FileSystem:
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
         force_virtual_addressing=access.virtual_hosts,
         background_writes=False,
-        allow_delayed_open=True,  # a small object goes up in one request instead of three
         **{name: value for name, value in given.items() if value is not None},
     )
 
