@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.unit.client.tls import make_certificates, running_proxy
 
 from ottla.cli import options
 from ottla.cli.main import main, run_by_name
-from ottla.testing import RunningBroker
+from ottla.testing import RunningBroker, broker
 
 Unique = Callable[[str], str]
 Captured = pytest.CaptureFixture[str]
@@ -204,6 +205,21 @@ def test_a_daemon_is_refused_with_the_reason(capsys: Captured) -> None:
     assert "systemd" in capsys.readouterr().err
 
 
+def test_the_tools_speak_tls(tmp_path: Path, capsys: Captured) -> None:
+    certificates = make_certificates(tmp_path)
+    file = tmp_path / "client.properties"
+    file.write_text(f"security.protocol=SSL\nssl.ca.location={certificates.authority}\n")
+    with (
+        running_proxy(certificates) as proxy,
+        broker({"advertised.listeners": f"PLAINTEXT://127.0.0.1:{proxy.port}"}) as running,
+    ):
+        proxy.target = (running.host, running.port)
+        arguments = ["--bootstrap-server", f"127.0.0.1:{proxy.port}", "--command-config", str(file)]
+        assert main(["topics", "--create", "--topic", "secret", *arguments]) == 0
+        assert main(["topics", "--list", *arguments]) == 0
+    assert "secret" in capsys.readouterr().out
+
+
 def test_settings_for_the_client_work_or_are_refused(
     ottla_broker: RunningBroker, tmp_path: Path, capsys: Captured
 ) -> None:
@@ -212,9 +228,10 @@ def test_settings_for_the_client_work_or_are_refused(
     file.write_text("client.id=me\nrequest.timeout.ms=5000\nsecurity.protocol=PLAINTEXT\n")
     assert main(arguments) == 0
     for text, words in {
-        "security.protocol=SASL_SSL": "PLAINTEXT only",
-        "sasl.mechanism=PLAIN": "no setting sasl.mechanism",
-        "request.timeout.ms=soon": "number of milliseconds",
+        "security.protocol=SASL_SSL": "sasl.mechanism is missing: one of PLAIN, SCRAM-SHA-256",
+        "sasl.mechanism=PLAIN": "sasl.mechanism needs security.protocol=SASL_SSL or SASL_PLAINTEXT",
+        "request.timeout.ms=soon": "request.timeout.ms is a whole number",
+        "linger.ms=5": "linger.ms is not a client setting that is known here",
     }.items():
         file.write_text(text)
         assert main(arguments) == 1

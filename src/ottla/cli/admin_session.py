@@ -8,11 +8,10 @@ from typing import TypeVar
 from ottla.cli.options import bootstrap_of, client_settings
 from ottla.cli.output import CommandError
 from ottla.client.cluster import Cluster
-from ottla.client.errors import ClientError, Unreachable
+from ottla.client.errors import ClientError, InvalidSetting, Unreachable
+from ottla.client.settings import client_settings as read_settings
 
 T = TypeVar("T")
-
-_MILLISECONDS = {"request.timeout.ms": "request_timeout_s", "default.api.timeout.ms": "total_timeout_s"}
 
 
 def run_admin(
@@ -34,23 +33,13 @@ def run_admin(
 
 def open_cluster(bootstrap: str, settings: Mapping[str, str], total_timeout_s: float | None = None) -> Cluster:
     """A cluster with the settings of a `--command-config` file; what cannot be honoured is refused."""
-    timeouts = {} if total_timeout_s is None else {"total_timeout_s": total_timeout_s}
-    client_id = "ottla-admin"
-    for name, value in settings.items():
-        if name in _MILLISECONDS:
-            if not value.isdigit():
-                raise CommandError(f"--command-config: {name}={value} is not a number of milliseconds")
-            timeouts[_MILLISECONDS[name]] = int(value) / 1000
-        elif name == "client.id":
-            client_id = value
-        elif name == "security.protocol" and value != "PLAINTEXT":
-            raise CommandError(
-                f"--command-config: security.protocol={value}: the admin tools speak PLAINTEXT only so far"
-            )
-        elif name not in ("bootstrap.servers", "security.protocol"):
-            known = ", ".join(["client.id", *_MILLISECONDS, "security.protocol=PLAINTEXT"])
-            raise CommandError(f"--command-config: the admin tools have no setting {name}; they know {known}")
-    return Cluster(bootstrap, client_id=client_id, **timeouts)
+    try:
+        found = read_settings({"client.id": "ottla-admin", **settings, "bootstrap.servers": bootstrap})
+    except InvalidSetting as error:
+        raise CommandError(f"--command-config: {error}") from None
+    if total_timeout_s is not None and "default.api.timeout.ms" not in settings:
+        found = found._replace(total_timeout_s=total_timeout_s)
+    return found.cluster()
 
 
 def no_broker(bootstrap: str, error: ClientError) -> str:
