@@ -146,6 +146,11 @@ class PartitionFetcher:
                 fetched = await (ahead if ahead is not None else self.fetch(offset))
                 ahead = None
                 if fetched.next_offset <= offset:
+                    if len(fetched.records):
+                        raise FetchStalled(
+                            f"the batch of {self.partition} at offset {offset} did not fit into "
+                            f"{self._settings.partition_max_bytes} bytes: raise max.partition.fetch.bytes"
+                        )
                     if self._readable_up_to(fetched) >= end:
                         return
                     if time.monotonic() > deadline:
@@ -181,15 +186,20 @@ class PartitionFetcher:
             topics=[topic],
             rack_id=self._settings.rack,
         )
-        response = await self._cluster.call(
-            request,
-            FetchResponse,
-            node=self._replica if self._replica is not None else self._leader,
-            min_version=_BY_ID_VERSION_MIN if by_id else 0,
-            max_version=None if by_id else _BY_NAME_VERSION_MAX,
-        )
-        if response.error_code:
-            raise ApiError(error_code(response.error_code))
+        while True:
+            response = await self._cluster.call(
+                request,
+                FetchResponse,
+                node=self._replica if self._replica is not None else self._leader,
+                min_version=_BY_ID_VERSION_MIN if by_id else 0,
+                max_version=None if by_id else _BY_NAME_VERSION_MAX,
+            )
+            if response.error_code:
+                raise ApiError(error_code(response.error_code))
+            if response.responses:
+                break
+            # A client that is over its quota gets an answer without partitions: it says nothing about the log.
+            await asyncio.sleep(max(response.throttle_time_ms / 1000, EMPTY_PAUSE_S))
         found = response.responses[0].partitions[0]
         self._raise_for(found)
         if found.preferred_read_replica >= 0:

@@ -173,7 +173,7 @@ PARTITION = TopicPartition("t", 0)
 class Scripted:
     """Two brokers, of which `leader` leads the partition; each answers fetches as `answer` says."""
 
-    def __init__(self, answer: Callable[[int, FetchRequest], PartitionData]) -> None:
+    def __init__(self, answer: Callable[[int, FetchRequest], PartitionData | None]) -> None:
         self.leader = 1
         self.epoch = 5
         self.brokers: dict[int, ScriptedBroker] = {}
@@ -186,6 +186,8 @@ class Scripted:
                 asked = request.topics[0].partitions[0]
                 self.asked.append((node, asked.fetch_offset))
                 found = self._answer(node, request)
+                if found is None:
+                    return FetchResponse(throttle_time_ms=1)
                 return FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[found])])
             return self._metadata()
 
@@ -284,3 +286,23 @@ def test_a_log_that_ends_too_early_is_an_error_not_silence() -> None:
     impatient = SMALL._replace(stall_s_max=0.05)
     with pytest.raises(FetchStalled, match="can be read up to 3, not 50"):
         Scripted(answer).run(lambda cluster: values_of(PartitionFetcher(cluster, PARTITION, impatient), 3, 50))
+
+
+def test_an_answer_to_a_client_over_its_quota_is_not_taken_for_a_gap() -> None:
+    def answer(_node: int, request: FetchRequest) -> PartitionData | None:
+        offset = request.topics[0].partitions[0].fetch_offset
+        if scripted.asked.count((1, offset)) < 3:
+            return None
+        return PartitionData(high_watermark=2, last_stable_offset=2, records=records(offset, [b"%d" % offset]))
+
+    scripted = Scripted(answer)
+    found = scripted.run(lambda cluster: values_of(PartitionFetcher(cluster, PARTITION, SMALL), 0, 2))
+    assert found == [b"0", b"1"]
+
+
+def test_a_batch_that_is_cut_short_is_an_error_not_a_gap() -> None:
+    def answer(_node: int, _request: FetchRequest) -> PartitionData:
+        return PartitionData(high_watermark=2, last_stable_offset=2, records=records(0, [b"a", b"b"])[:-1])
+
+    with pytest.raises(FetchStalled, match=r"raise max\.partition\.fetch\.bytes"):
+        Scripted(answer).run(lambda cluster: values_of(PartitionFetcher(cluster, PARTITION, SMALL), 0, 2))
