@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from ottla.client.groups import commit_offsets
-from ottla.model.errors import ApiError
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
 from ottla.spark import loop, resolving
 from ottla.spark.connections import shared_cluster
@@ -31,6 +31,8 @@ _log = logging.getLogger(__name__)
 GONE_S_MAX = 3.0
 """Partitions are gone when not seen for so long: a broker that has just started may not know them yet."""
 GONE_PAUSE_S = 0.2
+
+_HAS_MEMBERS = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS})
 
 
 class RangePartition(InputPartition):
@@ -178,10 +180,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest = latest
         begins = await self._begins(start, latest)
         ends = self._limited(begins, latest, limit)
-        if ends is None or ends == dict(start.offsets):
+        first = start == self._initial  # Spark runs a first batch whether or not there is anything in it
+        if ends is None or (ends == start.offsets and not first):
             return start_json
         self._last_batch_at = time.monotonic()
-        first = self._initial is not None and start.offsets == self._initial.offsets
         noted = begins if first else {tp: at for tp, at in begins.items() if start.offsets.get(tp) != at}
         return StreamOffset(ends, noted, self._generated_group).to_json()
 
@@ -240,15 +242,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Commit what is done to the query's group, so that every Kafka tool shows its lag."""
         if self._group is None and self._options.group_prefix is not None:
             self._group = start.group or f"{self._options.group_prefix}-{uuid.uuid4()}"
-        if self._group is None or self._shown_in_group == start.offsets:
+        if self._group is None or not start.offsets or self._shown_in_group == start.offsets:
             return
         cluster = shared_cluster(self._options.consumer.client)
         try:
-            await commit_offsets(cluster, self._group, start.offsets)
+            refused = set((await commit_offsets(cluster, self._group, start.offsets)).values())
         except ApiError as error:
-            raise ApiError(
-                error.code,
-                f"the query's progress cannot be committed to the group `{self._group}`: {error}. A query shares its "
-                "group with nobody: give it one of its own with the option groupId",
-            ) from error
+            refused = {error.code}
+        # A topic that is gone is told as what it is, a moment later.
+        for code in refused - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}:
+            hint = ": it has members, and a query shares its group with nobody" if code in _HAS_MEMBERS else ""
+            raise ApiError(code, f"the query's progress cannot be committed to the group `{self._group}`{hint}")
         self._shown_in_group = start.offsets

@@ -4,12 +4,15 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
+from confluent_kafka import Consumer
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from tests.spark.feeding import Records, create_topic
 
+from ottla.client.admin import delete_topic
 from ottla.client.cluster import Cluster
 from ottla.client.groups import group_offsets
 from ottla.client.offsets import delete_records
+from ottla.model.errors import ApiError
 from ottla.model.names import TopicPartition
 from ottla.spark.errors import DataLoss, InvalidOption
 from ottla.spark.offsets import OffsetRange
@@ -82,7 +85,9 @@ def test_records_that_come_before_the_start_is_known_are_no_loss_for_available_n
     records.send(topic, ["a"])
     initial = reading.initialOffset()
     assert initial == {topic: {"0": 1}}
-    assert reading.latestOffset(initial, ReadAllAvailable()) == initial
+    end = reading.latestOffset(initial, ReadAllAvailable())
+    assert end[topic] == {"0": 1}
+    assert ranges(reading, initial, end) == []
 
 
 def test_available_now_ends_where_the_log_ended_when_it_began(
@@ -125,6 +130,14 @@ def test_a_new_partition_that_does_not_begin_at_0_is_a_loss(
     assert ranges(lenient, {}, end) == [(1, 2)]
 
 
+def test_a_generated_group_is_kept_from_the_first_batch_on(broker: RunningBroker, topic: str) -> None:
+    reading = reader(broker, topic, groupIdPrefix="mine")
+    empty = reading.latestOffset(reading.initialOffset(), ReadAllAvailable())
+    assert str(empty["#group"]).startswith("mine-")
+    again = reader(broker, topic, groupIdPrefix="mine")
+    assert again.latestOffset(empty, ReadAllAvailable()) == empty
+
+
 def test_the_group_is_told_once_and_not_again(broker: RunningBroker, records: Records, topic: str) -> None:
     async def committed() -> dict[TopicPartition, int]:
         async with Cluster(broker.bootstrap) as cluster:
@@ -136,6 +149,33 @@ def test_the_group_is_told_once_and_not_again(broker: RunningBroker, records: Re
     assert asyncio.run(committed()) == {TopicPartition(topic, 0): 0}  # the batch up to 2 is only planned
     reading.latestOffset(end, ReadAllAvailable())
     assert asyncio.run(committed()) == {TopicPartition(topic, 0): 2}
+
+
+def test_a_group_with_members_is_refused(
+    broker: RunningBroker, records: Records, topic: str, unique: Callable[[str], str]
+) -> None:
+    records.send(topic, ["a"])
+    group = unique("members")
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    assert consumer.poll(30) is not None
+    try:
+        with pytest.raises(ApiError, match="it has members, and a query shares its group with nobody"):
+            reader(broker, topic, groupId=group).latestOffset({topic: {"0": 0}}, ReadAllAvailable())
+    finally:
+        consumer.close()
+
+
+def test_a_topic_that_is_gone_is_told_as_such_by_a_query_with_a_group_too(
+    broker: RunningBroker, records: Records, topic: str
+) -> None:
+    async def delete() -> None:
+        async with Cluster(broker.bootstrap) as cluster:
+            await delete_topic(cluster, topic)
+
+    asyncio.run(delete())
+    with pytest.raises(DataLoss, match=f"{topic}-0 is gone"):
+        reader(broker, topic, groupId=topic).latestOffset({topic: {"0": 3}}, ReadAllAvailable())
 
 
 def test_a_start_behind_the_end_is_a_mistake(broker: RunningBroker, records: Records, topic: str) -> None:
