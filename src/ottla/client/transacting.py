@@ -234,7 +234,9 @@ def by_class(error: ApiError, context: str = "") -> ApiError:
     """The same error as an exception that says what a producer can do about it."""
     prefix = f"{context}: " if context else ""
     if error.code in FENCED:
-        return ProducerFenced(error.code, f"{prefix}another producer has taken over this transactional id")
+        return ProducerFenced(
+            error.code, f"{prefix}another producer has taken this transactional id, or its transaction timed out"
+        )
     if error.code in LOST:
         reason = error.message or error.code.name
         return TransactionLost(error.code, f"{prefix}the transaction is no longer open ({reason})")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from ottla.client.errors import TransactionLost
+from ottla.client.errors import ProducerFenced, TransactionLost
 from ottla.client.groups import commit_offsets, group_offsets
 from ottla.client.producer import TransactionPart
 from ottla.client.producer_settings import ProducerSettings
@@ -15,11 +15,13 @@ from ottla.client.transacting import (
     init_producer,
     transaction_version,
 )
+from ottla.client.transactions import describe_transaction
 from ottla.model.errors import ApiError
 from ottla.model.names import TopicPartition
 from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
 from ottla.spark.progress_notes import BatchNote, last_batch
+from ottla.spark.transactions import ABORTED
 
 _open: dict[tuple[str, str], "BatchTransaction"] = {}
 """By bootstrap servers and transactional id: a driver keeps its ids, so that not every batch has to take them anew."""
@@ -110,10 +112,25 @@ class BatchTransaction:
 
     async def _add_offsets(self, group: str, offsets: Mapping[TopicPartition, TransactionalOffset]) -> None:
         with _Losing(self):
-            await commit_offsets_in_transaction(
-                shared_cluster(self._settings.client), self._transactional_id, self._producer, group, offsets,
-                version=self._version,
-            )  # fmt: skip
+            try:
+                await commit_offsets_in_transaction(
+                    shared_cluster(self._settings.client), self._transactional_id, self._producer, group, offsets,
+                    version=self._version,
+                )  # fmt: skip
+            except ProducerFenced as error:
+                if not await self._has_timed_out():
+                    raise
+                raise TransactionLost(
+                    error.code,
+                    "the batch took longer than transaction.timeout.ms "
+                    f"({self._settings.transaction_timeout_ms} ms) and was aborted: raise it, or make batches smaller",
+                ) from error
+
+    async def _has_timed_out(self) -> bool:
+        """Whether the coordinator has raised the epoch by itself: a successor would have raised it once more."""
+        now = await describe_transaction(shared_cluster(self._settings.client), self._transactional_id)
+        held = (self._producer.id, self._producer.epoch + 1)
+        return (now.producer_id, now.producer_epoch) == held and now.state in ABORTED
 
     async def _end(self, *, commit: bool) -> None:
         self._producer = await end_transaction(

@@ -1,5 +1,6 @@
 """Spark's writers: what runs on the driver before and after a batch, and in each of its tasks."""
 
+import asyncio
 import contextlib
 import itertools
 import secrets
@@ -11,6 +12,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from ottla.client.errors import ProducerFenced
 from ottla.client.producer import TransactionPart
 from ottla.client.transacting import init_producer, transaction_version
 from ottla.model.errors import OttlaError
@@ -34,9 +36,13 @@ from ottla.spark.transactions import Decision, TaskTransaction, task_id
 from ottla.spark.write_options import RECORD_COLUMNS, Delivery, WriteOptions, check_columns, parse_write_options
 
 ATTEMPT_IDS = 16
+ABORT_SECONDS_MAX = 20.0
 
 _generation = secrets.randbelow(1 << 16)
 """Of the process that plans the writes of a driver: a part of its tasks' transactional ids."""
+
+_replaced: set[str] = set()
+"""Queries of this process that found a younger driver: what they left is that driver's affair."""
 
 
 class TaskMessage(NamedTuple):
@@ -143,16 +149,27 @@ class StreamWriter(DataSourceStreamArrowWriter):
         decision = Decision(found[0].query, batchId, driver.producer, transactions)
         anchor = min(partition for one in found for partition in one.partitions)
         settings = self._options.producer
-        loop.run(decide(settings, prefix, driver, decision, anchor))
+        try:
+            loop.run(decide(settings, prefix, driver, decision, anchor))
+        except ProducerFenced:
+            _replaced.add(prefix)
+            raise
         loop.run(commit_decided(shared_cluster(settings.client), prefix, decision, transactions, driver.version))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """End what the tasks left open: consumers would wait for it. The next batch would do it too, if one comes."""
+        prefix = self._options.prefix
+        if prefix is None or prefix in _replaced:
+            return
         found = [one.message for one in messages if isinstance(one, TaskWritten)]
         transactions = [one.transaction for one in found if one.transaction is not None]
-        prefix = self._options.prefix
-        if prefix is None or not transactions or found[0].driver is None:
-            return
-        loop.run(abort_undecided(self._options.producer, prefix, found[0].driver, transactions))
+        driver = found[0].driver if found else None
+        settings = self._options.producer
+        with contextlib.suppress(OttlaError, TimeoutError):  # the failure that led here is the one to be told
+            if driver is not None:
+                loop.run(asyncio.wait_for(abort_undecided(settings, prefix, driver, transactions), ABORT_SECONDS_MAX))
+            else:
+                loop.run(asyncio.wait_for(take_over(settings, prefix), ABORT_SECONDS_MAX))
 
 
 class BatchWriter(DataSourceArrowWriter):

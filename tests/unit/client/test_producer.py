@@ -299,8 +299,8 @@ def test_a_lost_connection_is_made_anew_and_the_same_batches_are_sent() -> None:
 @pytest.mark.parametrize(
     ("code", "error", "words"),
     [
-        (ErrorCode.INVALID_PRODUCER_EPOCH, ProducerFenced, "another producer"),
-        (ErrorCode.PRODUCER_FENCED, ProducerFenced, "another producer"),
+        (ErrorCode.INVALID_PRODUCER_EPOCH, ProducerFenced, "another producer has taken"),
+        (ErrorCode.PRODUCER_FENCED, ProducerFenced, "another producer has taken"),
         (ErrorCode.INVALID_TXN_STATE, TransactionLost, "no longer open"),
         (ErrorCode.TRANSACTION_ABORTABLE, TransactionLost, "no longer open"),
         (ErrorCode.MESSAGE_TOO_LARGE, RecordsRefused, "t-0 .*because; lower batch.size"),
