@@ -27,6 +27,7 @@ from tests.spark_reliability import world
 from tests.spark_reliability.postgres import postgres_server
 from tests.spark_reliability.standalone import StandaloneCluster, standalone_cluster
 
+from ottla.testing.load import RECONNECT, quiet
 from ottla.testing.running import RunningBroker, broker
 from ottla.testing.waiting import wait_until
 
@@ -133,7 +134,8 @@ class Progress:
 
     def __init__(self, server: RunningBroker, records: int) -> None:
         self._records = records
-        self._consumer = Consumer({"bootstrap.servers": server.bootstrap, "group.id": world.GROUP})
+        settings = {"bootstrap.servers": server.bootstrap, "group.id": world.GROUP, **RECONNECT}
+        self._consumer = Consumer(settings, logger=quiet)
         self._partitions = [TopicPartition(world.INPUT, number) for number in range(world.PARTITIONS)]
 
     def done(self) -> int:
