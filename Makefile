@@ -44,6 +44,7 @@ soak: setup
 docs: setup
 	$(BIN)/python tools/generate_settings_docs.py
 	$(BIN)/python tools/generate_api_docs.py
+	$(BIN)/python tools/generate_connector_docs.py
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group dev --extra spark pyproject.toml -o requirements.lock

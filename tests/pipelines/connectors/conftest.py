@@ -2,11 +2,13 @@
 
 import importlib
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyarrow import fs
 
 from ottla.pipelines.connectors.base import Batch, SourceContext
 
@@ -26,6 +28,41 @@ def postgres_url() -> Iterator[str]:
         server = servers.get_server(Path(folder) / "data", cleanup_mode="stop")
         yield server.get_uri()
         server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def s3_access() -> Iterator[dict[str, Any]]:
+    """A server with the S3 API, and what a connector needs to reach it."""
+    servers: Any = importlib.import_module("moto.server")
+    server = servers.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield {"endpoint": f"http://{host}:{port}", "access_key": "ann", "secret_key": "geheim"}
+    server.stop()
+
+
+@pytest.fixture
+def access(s3_access: dict[str, Any]) -> dict[str, Any]:
+    return dict(s3_access)
+
+
+@pytest.fixture
+def make_bucket(s3_access: dict[str, Any]) -> Callable[[str], str]:
+    def make(name: str) -> str:
+        _, _, place = s3_access["endpoint"].partition("://")
+        keys = {key: s3_access[key] for key in ("access_key", "secret_key")}
+        maker = fs.S3FileSystem(
+            endpoint_override=place, scheme="http", region="us-east-1", allow_bucket_creation=True, **keys
+        )
+        maker.create_dir(name)
+        return name
+
+    return make
+
+
+@pytest.fixture
+def bucket(make_bucket: Callable[[str], str]) -> str:
+    return make_bucket(f"bucket-{uuid.uuid4().hex[:12]}")
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 """Objects behind the S3 API, on a real server of the run's own."""
 
 import gzip
-import importlib
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,37 +18,8 @@ ROWS = [(1, "a/b"), (2, None), (3, "c")]
 SCHEMA = "id int, item string"
 
 
-KEYS: dict[str, Any] = {"access_key": "ann", "secret_key": "geheim"}
-
-
 class Killed(Exception):
     pass
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    servers: Any = importlib.import_module("moto.server")
-    server = servers.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-
-
-@pytest.fixture
-def bucket(endpoint: str) -> str:
-    name = f"bucket-{uuid.uuid4().hex[:12]}"
-    host = endpoint.removeprefix("http://")
-    maker = fs.S3FileSystem(
-        endpoint_override=host, scheme="http", region="us-east-1", allow_bucket_creation=True, **KEYS
-    )
-    maker.create_dir(name)
-    return name
-
-
-@pytest.fixture
-def access(endpoint: str) -> dict[str, Any]:
-    return {"endpoint": endpoint, **KEYS}
 
 
 def objects(access: dict[str, Any], place: str) -> dict[str, bytes]:

@@ -58,7 +58,14 @@ def without_password(text: str) -> str:
     return _PASSWORD_IN_URL.sub(rf"\g<before>{HIDDEN}", text)
 
 
+def refers(text: str) -> bool:
+    """Whether a value is still to be filled in (`${env:NAME}`): then nothing can be said about it yet."""
+    return "${" in text
+
+
 def duration_problems(option: str, text: str) -> list[str]:
+    if refers(text):
+        return []
     try:
         seconds_of(text)
     except ValueError as error:

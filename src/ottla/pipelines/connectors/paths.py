@@ -3,6 +3,8 @@
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from ottla.pipelines.connectors.options import refers
+
 
 def local_path(text: str, base_dir: Path) -> Path:
     """Relative to the pipeline's file; `~` and `file://` are understood."""
@@ -17,9 +19,11 @@ def spark_path(path: Path) -> str:
 
 
 def path_problems(option: str, text: str) -> list[str]:
-    scheme = urlsplit(text).scheme
+    if refers(text):
+        return []
     if not text:
         return [f"{option}: name a folder or a file"]
+    scheme = urlsplit(text).scheme
     if scheme in {"s3", "s3a"}:
         return [f"{option}: for object storage use `s3: {text}` instead"]
     if len(scheme) > 1 and scheme != "file":

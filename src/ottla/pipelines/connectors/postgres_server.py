@@ -8,7 +8,7 @@ import msgspec
 import psycopg
 from psycopg import sql
 
-from ottla.pipelines.connectors.options import Secret, without_password
+from ottla.pipelines.connectors.options import Secret, refers, without_password
 from ottla.pipelines.errors import ConnectorProblem, FatalFailure, PipelineError
 
 CONNECT_TIMEOUT_S = 10
@@ -32,6 +32,8 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def url_problems(option: str, url: str) -> list[str]:
+    if refers(url):
+        return []
     try:
         psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:

@@ -19,7 +19,7 @@ from ottla.pipelines.connectors.object_source import (
     object_table,
 )
 from ottla.pipelines.connectors.object_store import S3Access, Store, explain, file_system, listed
-from ottla.pipelines.connectors.options import ConnectorOptions, Secret
+from ottla.pipelines.connectors.options import ConnectorOptions, Secret, refers
 from ottla.pipelines.connectors.s3_sink import Codec, write_objects
 from ottla.pipelines.errors import FatalFailure
 
@@ -81,9 +81,10 @@ def _store(options: _S3Options, pattern: str = "*") -> Store:
 def _problems(options: _S3Options) -> list[str]:
     found = []
     parts = urlsplit(options.s3)
-    if parts.scheme != "s3" or not parts.netloc:
+    if not refers(options.s3) and (parts.scheme != "s3" or not parts.netloc):
         found.append("s3: write bucket and prefix as `s3://bucket/prefix`")
-    if options.endpoint is not None and urlsplit(options.endpoint).scheme not in {"http", "https"}:
+    endpoint = options.endpoint or ""
+    if endpoint and not refers(endpoint) and urlsplit(endpoint).scheme not in {"http", "https"}:
         found.append("endpoint: write it with its scheme, `http://host:port` or `https://host`")
     if (options.access_key is None) != (options.secret_key is None):
         found.append("access_key: goes together with `secret_key`; give both or none")

@@ -6,9 +6,10 @@ and the source's offsets go into one transaction.
 
 import re
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
+from msgspec import Meta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BinaryType
@@ -16,24 +17,39 @@ from pyspark.sql.types import BinaryType
 from ottla.model.errors import ApiError, OttlaError
 from ottla.model.names import check_topic_name
 from ottla.pipelines.connectors.base import Batch, SourceContext, Written
+from ottla.pipelines.connectors.options import ConnectorOptions
 from ottla.pipelines.errors import ConnectorProblem
 from ottla.pipelines.frames import HEADERS
 from ottla.spark.formats.api import build_format, encode
 from ottla.spark.formats.spec import FormatSpec
 
+Positive = Annotated[int, Meta(ge=1)]
+
 _PATTERN = re.compile(r"/(?P<pattern>.+)/")
 
 
-class TopicSourceOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    topic: str | list[str]
-    """A topic, a list of topics, or a pattern between slashes: `/orders\\..*/`."""
-    start: str = "earliest"
-    """`earliest`, `latest`, or a time such as `2026-01-31T12:00:00Z`: where a new pipeline begins."""
-    min_partitions: int | None = None
-    """Cut big partitions so that there are about so many tasks."""
-    on_data_loss: Literal["stop", "continue"] = "stop"
-    """What to do if records that were not read yet have been deleted."""
-    isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
+class TopicSourceOptions(ConnectorOptions, frozen=True, kw_only=True):
+    topic: Annotated[
+        str | list[str],
+        Meta(
+            description="A topic, a list of topics, or a pattern between slashes, `/orders-.*/`, which finds new ones"
+        ),
+    ]
+    start: Annotated[
+        str,
+        Meta(description="Where a new pipeline begins: `earliest`, `latest` or a time such as `2026-01-31T12:00:00Z`"),
+    ] = "earliest"
+    min_partitions: Annotated[
+        Positive | None, Meta(description="Cut big partitions so that there are about so many tasks")
+    ] = None
+    on_data_loss: Annotated[
+        Literal["stop", "continue"],
+        Meta(description="What to do if records that were not read yet have been deleted"),
+    ] = "stop"
+    isolation: Annotated[
+        Literal["read_committed", "read_uncommitted"],
+        Meta(description="Whether records of transactions that are open or aborted are read too"),
+    ] = "read_committed"
 
 
 class TopicSource:
@@ -57,8 +73,6 @@ class TopicSource:
                 problems.append(f"`topic`: {self.pattern} is not a regular expression: {error}")
         if options.start not in ("earliest", "latest") and _milliseconds(options.start) is None:
             problems.append(f"`start: {options.start}` is not earliest, latest or a time such as 2026-01-31T12:00:00Z")
-        if options.min_partitions is not None and options.min_partitions < 1:
-            problems.append("`min_partitions` wants at least 1")
         return problems
 
     @property
@@ -127,23 +141,39 @@ def latest_by_key(records: DataFrame) -> DataFrame:
     return last.select("key", "__last.*").filter(sf.col("value").isNotNull())
 
 
-class TopicSinkOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    topic: str
-    key: str | None = None
-    """A column, or any SQL expression; its text is the key. Binary columns are taken as they are."""
-    format: str = "json"
-    schema: str | None = None
-    format_options: dict[str, Any] = {}
-    columns: list[str] | None = None
-    """What the value is made of, if not of all columns."""
-    headers: dict[str, str] = {}
-    """Header names, and the columns or expressions that they come from."""
-    partition: str | None = None
-    """A column or expression with the partition's number; without it the key decides, as in every Kafka client."""
-    timestamp: str | None = None
-    """A column or expression; without it the time of writing."""
-    delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
-    compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "lz4"
+class TopicSinkOptions(ConnectorOptions, frozen=True, kw_only=True):
+    topic: Annotated[str, Meta(description="The topic; it is made if it is not there")]
+    key: Annotated[
+        str | None,
+        Meta(description="The key: a column or a SQL expression, as text; a binary column as it is. By default none"),
+    ] = None
+    format: Annotated[str, Meta(description="How the value is written: json, csv, avro, protobuf, text or raw")] = (
+        "json"
+    )
+    schema: Annotated[str | None, Meta(description="The format's schema, where it has one")] = None
+    format_options: Annotated[dict[str, Any], Meta(description="The format's own options")] = msgspec.field(
+        default_factory=dict
+    )
+    columns: Annotated[list[str] | None, Meta(description="What the value is made of; by default all columns")] = None
+    headers: Annotated[
+        dict[str, str], Meta(description="Headers: their names, and the columns or SQL expressions they come from")
+    ] = msgspec.field(default_factory=dict)
+    partition: Annotated[
+        str | None,
+        Meta(description="A column or SQL expression with the partition's number; by default the key decides"),
+    ] = None
+    timestamp: Annotated[str | None, Meta(description="A column or SQL expression; by default the time of writing")] = (
+        None
+    )
+    delivery: Annotated[
+        Literal["exactly_once", "at_least_once"],
+        Meta(
+            description="One transaction per batch with the source's offsets, or none. All topics of a query share it"
+        ),
+    ] = "exactly_once"
+    compression: Annotated[
+        Literal["none", "gzip", "snappy", "lz4", "zstd"], Meta(description="The codec of the records")
+    ] = "lz4"
 
 
 class TopicSink:
