@@ -74,7 +74,7 @@ def brokers_seen(bootstrap: str, certificates: Certificates, settings: dict[str,
     async def scenario() -> int:
         base = {"bootstrap.servers": bootstrap, "security.protocol": "SASL_SSL"}
         found = client_settings({**base, "ssl.ca.location": str(certificates.authority), **settings})
-        async with found.cluster(patient=True) as cluster:
+        async with found.cluster(patience_s=60.0) as cluster:
             await cluster.retrying(lambda: cluster.metadata([]))
             return len(cluster.brokers)
 
@@ -120,7 +120,7 @@ def test_a_connection_outlives_the_sessions_that_kafka_ends(
             "sasl.username": "anna",
             "sasl.password": "pencil",
         }
-        async with client_settings(settings).cluster(patient=True) as cluster:
+        async with client_settings(settings).cluster(patience_s=60.0) as cluster:
             await cluster.metadata([])
             connection = await cluster.connection(next(iter(cluster.brokers)))
             ends = time.monotonic() + 2.5 * SESSION_MS / 1000

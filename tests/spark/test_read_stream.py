@@ -203,6 +203,24 @@ def test_a_batch_waits_for_enough_records_but_not_for_ever(
     reading.wait_for(["0", "1", "2", "3", "4", "5"])  # one alone, when the delay was over
 
 
+def test_a_query_that_runs_once_takes_everything_in_one_batch(
+    spark: SparkSession, broker: RunningBroker, records: Records, make_topic: MakeTopic, tmp_path: Path
+) -> None:
+    topic = make_topic("once")
+    records.send(topic, ["a", "b", "c"])
+    options = {
+        "kafka.bootstrap.servers": broker.bootstrap,
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        "maxOffsetsPerTrigger": "1",
+    }
+    frame = spark.readStream.format("ottla").options(**options).load()
+    writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "once"))
+    query = writer.trigger(once=True).start()
+    query.awaitTermination()
+    assert [progress.numInputRows for progress in query.recentProgress] == [3]
+
+
 # What changes while the query runs.
 
 
@@ -269,6 +287,7 @@ def test_a_killed_broker_is_waited_for(spark: SparkSession, tmp_path: Path) -> N
             spark, running.bootstrap, tmp_path, {"subscribe": "kill", "startingOffsets": "earliest", "groupId": "kill"}
         )
         reading.start("100 milliseconds")
+        reading.wait_until_idle()
         expected: list[str] = []
         for round_ in range(3):
             for partition in range(2):

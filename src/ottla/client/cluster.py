@@ -119,9 +119,9 @@ class Cluster:
         total_timeout_s: float = TOTAL_TIMEOUT_S,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         security: Security = PLAINTEXT,
-        patient: bool = False,
+        patience_s: float = 0.0,
     ) -> None:
-        """`patient` waits for brokers that nobody has reached yet; otherwise they fail at once, as a wrong address."""
+        """`patience_s` waits for brokers that were never reached; by default they fail at once, as a wrong address."""
         self.bootstrap = bootstrap
         self.brokers: dict[int, Broker] = {}
         """Who is in the cluster, as the last metadata said."""
@@ -133,7 +133,7 @@ class Cluster:
         self._total_timeout_s = total_timeout_s
         self._connect_timeout_s = connect_timeout_s
         self._security = security
-        self._patient = patient
+        self._patience_s = patience_s
         self._connections: dict[Address, Connection] = {}
         self._opening: dict[Address, asyncio.Lock] = {}
         self._coordinators: dict[tuple[str, int], int] = {}
@@ -266,25 +266,27 @@ class Cluster:
 
         What passes: errors in PASSING, and connections that break. What is learnt again each time: who coordinates.
         """
-        deadline = time.monotonic() + self._total_timeout_s
+        started = time.monotonic()
+        deadline = started + self._total_timeout_s
         pause_s = BACKOFF_FIRST_S
         while True:
             try:
                 return await attempt()
             except OttlaError as error:
                 late = time.monotonic() + pause_s > deadline
-                if late or not self._passes(error):
+                if late or not self._passes(error, time.monotonic() - started):
                     raise
                 self._coordinators.clear()
                 self.controller_id = -1
             await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))  # noqa: S311 (spreads clients out, hides nothing)
             pause_s = min(pause_s * 2, BACKOFF_MAX_S)
 
-    def _passes(self, error: OttlaError) -> bool:
+    def _passes(self, error: OttlaError, waited_s: float) -> bool:
         if isinstance(error, ApiError):
             return error.code in PASSING
         if isinstance(error, Unreachable):
-            return self._patient or self.cluster_id is not None  # it was there once: it may only be restarting
+            was_there = self.cluster_id is not None  # then it may only be restarting
+            return was_there or waited_s < self._patience_s
         return isinstance(error, ConnectionLost | RequestTimeout)
 
     async def each_leader(

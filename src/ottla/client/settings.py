@@ -80,7 +80,7 @@ class ClientSettings(NamedTuple):
     connect_timeout_s: float = CONNECT_TIMEOUT_S
     security: Security = PLAINTEXT
 
-    def cluster(self, *, patient: bool = False) -> Cluster:
+    def cluster(self, *, patience_s: float = 0.0) -> Cluster:
         return Cluster(
             self.bootstrap,
             client_id=self.client_id,
@@ -88,7 +88,7 @@ class ClientSettings(NamedTuple):
             total_timeout_s=self.total_timeout_s,
             connect_timeout_s=self.connect_timeout_s,
             security=self.security,
-            patient=patient,
+            patience_s=patience_s,
         )
 
 

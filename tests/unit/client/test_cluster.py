@@ -1,10 +1,11 @@
 """Routing and retries, against brokers that a test scripts."""
 
 import asyncio
+import socket
 from collections.abc import Callable
 
 import pytest
-from tests.unit.client.conftest import scripted_broker
+from tests.unit.client.conftest import ScriptedBroker, scripted_broker
 
 from ottla.client import groups, offsets
 from ottla.client.cluster import Address, Cluster, parse_bootstrap
@@ -212,3 +213,29 @@ def test_each_partition_is_asked_of_its_leader_and_only_the_unsettled_again() ->
         2: 102,
     }
     assert found[TopicPartition("t", 3)] is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_patience_waits_for_a_broker_that_is_not_there_yet() -> None:
+    async def scenario() -> str | None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            port = taken.getsockname()[1]
+        async with Cluster(f"127.0.0.1:{port}", patience_s=20.0) as cluster:
+            asking = asyncio.create_task(cluster.retrying(lambda: cluster.metadata([])))
+            refused = await asyncio.wait([asking], timeout=0.2)
+            assert not refused[0], "it has given up already"
+            server = ScriptedBroker(lambda *_: MetadataResponse(cluster_id="here"))
+            listening = await asyncio.start_server(server.serve, "127.0.0.1", port)
+            async with listening:
+                return (await asking).cluster_id
+
+    assert asyncio.run(scenario()) == "here"
+
+
+def test_without_patience_a_wrong_address_fails_at_once() -> None:
+    async def scenario() -> None:
+        async with Cluster("127.0.0.1:1") as cluster:
+            await cluster.retrying(lambda: cluster.metadata([]))
+
+    with pytest.raises(Unreachable, match="connection refused"):
+        asyncio.run(scenario())

@@ -83,7 +83,7 @@ async def values_of(fetcher: PartitionFetcher, start: int, end: int) -> list[byt
 
 @asynccontextmanager
 async def topic(bootstrap: str, name: str, values: list[bytes]) -> AsyncIterator[tuple[Cluster, TopicPartition]]:
-    async with Cluster(bootstrap, patient=True) as cluster:
+    async with Cluster(bootstrap, patience_s=60.0) as cluster:
         await admin.create_topic(cluster, name, partitions=1)
         partition = TopicPartition(name, 0)
         await write(cluster, partition, values)
