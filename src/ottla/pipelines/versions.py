@@ -46,7 +46,7 @@ def _written_topics(checked: CheckedPipeline) -> set[str]:
 
 def _sink(sink: SinkPart, version: str) -> SinkPart:
     option, pattern = _place(sink)
-    entry = {**sink.entry, option: pattern.format(sink.entry[option], version=version)}
+    entry = {**sink.entry, option: pattern.format(str(sink.entry[option]).rstrip("/"), version=version)}
     return dataclasses.replace(sink, entry=entry)
 
 
