@@ -267,18 +267,6 @@ def test_a_topic_made_again_is_data_loss_unless_allowed(
     assert lenient.run() == [["y"]]
 
 
-def test_a_topic_that_is_gone_is_data_loss(
-    stream: OpenStream, broker: RunningBroker, records: Records, make_topic: MakeTopic
-) -> None:
-    topic = make_topic("gone")
-    records.send(topic, ["a"])
-    reading = stream(subscribe=topic, startingOffsets="earliest")
-    assert reading.run() == [["a"]]
-    in_cluster(broker.bootstrap, lambda cluster: admin.delete_topic(cluster, topic))
-    with pytest.raises(PySparkException, match=rf"{topic}-0 is gone"):
-        reading.run()
-
-
 def test_a_killed_broker_is_waited_for(spark: SparkSession, tmp_path: Path) -> None:
     with started_broker() as running:
         create_topic(running.bootstrap, "kill", partitions=2)
@@ -333,21 +321,6 @@ def test_a_query_starts_from_the_offsets_of_a_group(
     reading = stream(subscribe=topic, startingOffsets="group", **{"kafka.group.id": group})
     assert reading.run() == [["c", "d"]]
     assert offset_of(broker, group, topic) == 3
-
-
-def test_a_generated_group_stays_the_querys(
-    stream: OpenStream, broker: RunningBroker, records: Records, make_topic: MakeTopic, unique: Callable[[str], str]
-) -> None:
-    topic, prefix = make_topic("generated"), unique("mine")
-    records.send(topic, ["a"])
-    reading = stream(subscribe=topic, startingOffsets="earliest", groupIdPrefix=prefix)
-    reading.run()
-    records.send(topic, ["b"])
-    reading.run()
-    group = reading.checkpointed(1)["#group"]
-    assert group.startswith(f"{prefix}-")
-    assert reading.checkpointed(0)["#group"] == group
-    assert offset_of(broker, group, topic) == 2
 
 
 def test_a_batch_that_crashed_is_not_shown_as_done(
