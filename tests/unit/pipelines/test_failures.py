@@ -42,6 +42,13 @@ def test_what_would_only_happen_again_is_fatal_and_says_what_to_do(text: str, ad
     assert advice in failure.message
 
 
+def test_messages_in_a_plan_that_nothing_has_raised_are_passed_over() -> None:
+    text = f"[STREAM_FAILED] terminated: no route to host\n=== Streaming Query ===\nProject [raise_error({BAD_RECORD} , x)]"
+    failure = judge(text)
+    assert failure.message == "[STREAM_FAILED] terminated: no route to host"
+    assert not failure.fatal
+
+
 def test_pauses_grow_and_end_as_the_file_says() -> None:
     few = Errors(retries=3, backoff="1 second", backoff_max="3 seconds")
     assert [pause_before_restart(number, few) for number in (1, 2, 3, 4)] == [1.0, 2.0, 3.0, None]

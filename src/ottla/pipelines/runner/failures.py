@@ -41,6 +41,7 @@ _NOISE = ("Py4JException", "PythonException", "StreamingQueryException", "SparkE
 
 def judge(text: str) -> Failure:
     """A verdict on the text of an exception, with every traceback in it."""
+    text = _without_plan(text)
     message = the_point(text)
     for pattern, advice in _FATAL:
         if re.search(pattern, text, re.IGNORECASE if pattern.startswith("checkpoint") else 0):
@@ -50,6 +51,7 @@ def judge(text: str) -> Failure:
 
 def the_point(text: str) -> str:
     """The one line of Spark's many that says what happened: the innermost Python error, or else the first line."""
+    text = _without_plan(text)
     if BAD_RECORD in text:
         found = text[text.index(BAD_RECORD) :].splitlines()[0]
         return found.split(" SQLSTATE")[0].strip()
@@ -62,6 +64,11 @@ def the_point(text: str) -> str:
         return candidates[-1]
     first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason was given")
     return first.split(" SQLSTATE")[0]
+
+
+def _without_plan(text: str) -> str:
+    """Spark shows the plan of a query that failed, with all messages that it could raise and has not."""
+    return text.partition("=== Streaming Query ===")[0]
 
 
 def pause_before_restart(failures: int, errors: Errors) -> float | None:
