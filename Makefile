@@ -11,7 +11,7 @@ setup: .venv/.ready
 	@touch $@
 
 demo: setup
-	$(BIN)/python -m ottla.testing.demo
+	$(BIN)/python -m examples.orders.demo --png build/demo.png
 
 up: setup
 	$(BIN)/ottla up

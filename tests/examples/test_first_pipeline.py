@@ -1,7 +1,7 @@
 """docs/first-pipeline.md, done as a newcomer would: its files written, its commands run, their output compared.
 
-A line of output in the page must be printed in its turn; `...` in it stands for anything, a line of nothing else for any
-number of lines.
+A line of output in the page must be printed in its turn; `...` in it stands for anything, and a line of nothing else
+for any number of lines.
 """
 
 import os

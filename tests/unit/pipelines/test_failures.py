@@ -43,8 +43,8 @@ def test_what_would_only_happen_again_is_fatal_and_says_what_to_do(text: str, ad
 
 
 def test_messages_in_a_plan_that_nothing_has_raised_are_passed_over() -> None:
-    text = f"[STREAM_FAILED] terminated: no route to host\n=== Streaming Query ===\nProject [raise_error({BAD_RECORD} , x)]"
-    failure = judge(text)
+    plan = f"Project [raise_error({BAD_RECORD} , x)]"
+    failure = judge(f"[STREAM_FAILED] terminated: no route to host\n=== Streaming Query ===\n{plan}")
     assert failure.message == "[STREAM_FAILED] terminated: no route to host"
     assert not failure.fatal
 
