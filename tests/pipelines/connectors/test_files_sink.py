@@ -93,8 +93,21 @@ def folder_writer(options: dict[str, Any]) -> Callable[..., Written]:
     return write
 
 
-@pytest.mark.parametrize("step", ["staged", "decided", "published one", "published", "closed"])
-@pytest.mark.parametrize("options", [{}, {"batch_folders": True, "parallel": False}], ids=["files", "folders"])
+FOLDERS = {"batch_folders": True, "parallel": False}
+
+
+@pytest.mark.parametrize(
+    ("step", "options"),
+    [
+        ("staged", {}),
+        ("decided", {}),
+        ("published one", {}),
+        ("published", {}),
+        ("closed", {}),
+        ("decided", FOLDERS),
+        ("published one", FOLDERS),
+    ],
+)
 def test_a_batch_that_failed_at_any_step_comes_out_exact(
     spark: SparkSession, tmp_path: Path, batch: Callable[..., Batch], step: str, options: dict[str, Any]
 ) -> None:

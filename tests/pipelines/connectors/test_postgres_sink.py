@@ -15,8 +15,6 @@ from ottla.pipelines.connectors.postgres_server import Server
 from ottla.pipelines.connectors.postgres_sink import BATCHES, Target, write_batch
 from ottla.pipelines.errors import ConnectorProblem, FatalFailure
 
-STEPS = ["prepared", "staged", "moved", "committed"]
-
 
 def rows_of(url: str, statement: str) -> list[tuple[Any, ...]]:
     with psycopg.connect(url) as connection:
@@ -52,8 +50,10 @@ def test_insert_creates_the_table_and_keeps_every_type(
         " array(1, 2) AS many, named_struct('x', 1, 'y', CAST(NULL AS STRING)) AS nested, map('k', 2) AS pairs,"
         " '' AS empty, CAST(NULL AS STRING) AS nothing"
     )
-    assert sink(postgres_url, table, create=True).write(frame, batch()) == Written(rows=1)
-    (row,) = rows_of(postgres_url, f"SELECT * FROM {table}")
+    for number in range(2):  # by tasks, then by the driver
+        assert sink(postgres_url, table, create=True).write(frame, batch(number)) == Written(rows=1)
+    row, same = rows_of(postgres_url, f"SELECT * FROM {table}")
+    assert row == same
     at = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=datetime.UTC)
     assert row == (
         1,
@@ -79,8 +79,9 @@ def test_arrays_go_into_columns_of_arrays(
 ) -> None:
     execute(postgres_url, f"CREATE TABLE {table} (id int, tags text[], sizes int[])")
     frame = spark.sql("SELECT 1 AS id, array('a\"b', 'c\\nd', NULL) AS tags, CAST(NULL AS ARRAY<INT>) AS sizes")
-    sink(postgres_url, table).write(frame, batch())
-    assert rows_of(postgres_url, f"SELECT * FROM {table}") == [(1, ['a"b', "c\nd", None], None)]
+    for number in range(2):  # by tasks, then by the driver
+        sink(postgres_url, table).write(frame, batch(number))
+    assert rows_of(postgres_url, f"SELECT * FROM {table}") == [(1, ['a"b', "c\nd", None], None)] * 2
 
 
 def test_a_batch_that_was_written_is_not_written_again(
@@ -102,8 +103,10 @@ def test_upsert_replaces_rows_and_the_last_of_a_batch_wins(
     spark: SparkSession, postgres_url: str, table: str, batch: Callable[..., Batch]
 ) -> None:
     target = sink(postgres_url, table, mode="upsert", keys=("id",), create=True)
-    target.write(spark.createDataFrame([(1, "old"), (2, "kept")], "id int, name string"), batch(0))
-    news = spark.createDataFrame([(1, "x"), (1, "y"), (3, "new"), (1, "last")], "id int, name string").coalesce(1)
+    schema = "id int, name string"
+    target.write(spark.createDataFrame([(1, "x"), (1, "old"), (2, "kept")], schema).coalesce(1), batch(0))
+    assert rows_of(postgres_url, f"SELECT * FROM {table} ORDER BY id") == [(1, "old"), (2, "kept")]
+    news = spark.createDataFrame([(1, "x"), (1, "y"), (3, "new"), (1, "last")], schema).coalesce(1)
     assert target.write(news, batch(1)) == Written(rows=4)
     assert rows_of(postgres_url, f"SELECT * FROM {table} ORDER BY id") == [(1, "last"), (2, "kept"), (3, "new")]
 
@@ -117,8 +120,10 @@ def test_upsert_of_rows_that_are_all_key(
     assert rows_of(postgres_url, f"SELECT * FROM {table}") == [(1,)]
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("keys", [(), ("id",)])
+@pytest.mark.parametrize(
+    ("step", "keys"),
+    [("prepared", ()), ("staged", ()), ("moved", ()), ("committed", ()), ("staged", ("id",)), ("moved", ("id",))],
+)
 def test_a_batch_that_failed_at_any_step_comes_out_exact(
     spark: SparkSession, postgres_url: str, table: str, batch: Callable[..., Batch], step: str, keys: tuple[str, ...]
 ) -> None:
@@ -137,6 +142,33 @@ def test_a_batch_that_failed_at_any_step_comes_out_exact(
     assert again.already_there == (step == "committed")
     write_batch(frame.selectExpr("id + 50 AS id"), batch(1), target)
     assert rows_of(postgres_url, f"SELECT count(*), count(DISTINCT id) FROM {table}") == [(100, 100)]
+    assert stages_left(postgres_url) == 0
+
+
+@pytest.mark.parametrize("keys", [(), ("id",)])
+def test_small_batches_of_the_driver_are_as_exact(
+    spark: SparkSession, postgres_url: str, table: str, batch: Callable[..., Batch], keys: tuple[str, ...]
+) -> None:
+    target = Target(server=Server(url=postgres_url), table=table, keys=keys, create=True)
+    steps: list[str] = []
+    write_batch(spark.range(5), batch(0), target, steps.append)
+    assert steps == ["prepared", "staged", "moved", "committed"]
+
+    def fail(reached: str) -> None:
+        steps.append(reached)
+        if reached == "moved":
+            raise InterruptedError
+
+    steps.clear()
+    with pytest.raises(InterruptedError):
+        write_batch(spark.range(5, 9), batch(1), target, fail)
+    assert steps == ["prepared", "moved"]  # nothing was staged
+    assert rows_of(postgres_url, f"SELECT count(*) FROM {table}") == [(5,)]
+    assert write_batch(spark.range(5, 9), batch(1), target) == Written(rows=4)
+    assert write_batch(spark.range(5, 9), batch(1), target).already_there
+    assert write_batch(spark.range(9, 9), batch(2), target) == Written(rows=0)
+    assert write_batch(spark.range(9, 6009), batch(3), target) == Written(rows=6000)  # too large for the driver
+    assert rows_of(postgres_url, f"SELECT count(*), count(DISTINCT id) FROM {table}") == [(6009, 6009)]
     assert stages_left(postgres_url) == 0
 
 

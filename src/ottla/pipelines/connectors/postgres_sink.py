@@ -2,7 +2,8 @@
 
 Tasks COPY their rows into a staging table of the batch, each attempt under a mark of its own. When all are done, the
 driver moves the rows of the attempts that count, notes the batch id in `_ottla_batches` and drops the staging table, in
-one transaction. Hence:
+one transaction. A sink whose last batch was small has the driver write the next one by itself, if it is small as well,
+in the same transaction as its id. Hence:
 
 - a task that is tried again leaves rows under a mark that nobody moves;
 - a driver that dies before the transaction ends leaves a staging table, which the next run drops;
@@ -42,6 +43,12 @@ BATCHES = "_ottla_batches"
 _ATTEMPT, _TASK, _ROW = "_ottla_attempt", "_ottla_task", "_ottla_row"
 _STAGED = "attempt string, rows long, error string"
 _CSV = pa_csv.WriteOptions(include_header=False)
+_DRIVER = "driver"
+FEW_ROWS = 5_000
+"""A batch that is no larger is written by the driver: a Python task and its connection cost more than the rows."""
+
+_writers_of_few: set[str] = set()
+"""Sinks of this process whose last batch was small: theirs are looked at before a staging table is made."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,27 +64,49 @@ def _nothing(_: str) -> None:
 
 
 def write_batch(frame: DataFrame, batch: Batch, target: Target, reached: Callable[[str], None] = _nothing) -> Written:
+    writer = writer_id(batch.query, batch.sink)
     with connected(target.server) as connection:
         _ensure_tables(connection, frame, target)
         if _last_batch(connection, target, batch) >= batch.id:
             return Written(rows=None, already_there=True)
-        columns = _checked_columns(connection, frame, target)
+        arrays = _array_columns(frame, _checked_columns(connection, frame, target))
         _drop_leftovers(connection, target, batch)
-        arrays = {
-            field.name: columns[field.name]
-            for field in frame.schema.fields
-            if isinstance(field.dataType, ArrayType) and columns[field.name].endswith("[]")
-        }
-        stage = _create_stage(connection, frame, target, batch, arrays)
+        few = _few_rows(frame) if writer in _writers_of_few else None
+        stage = _stage_prefix(batch) + secrets.token_hex(4)
+        if few is not None:
+            reached("prepared")
+            return _publish(
+                connection, batch, target, reached, lambda: _put_few(connection, frame, target, stage, arrays, few)
+            )
+        _create_stage(connection, frame, target, stage, arrays)
     reached("prepared")
     attempts, rows = _stage_rows(frame, target, stage)
     reached("staged")
-    with connected(target.server) as connection, connection.transaction():
+    with connected(target.server) as connection:
+
+        def move() -> int:
+            _move_rows(connection, frame.columns, target, stage, attempts, arrays)
+            connection.execute(sql.SQL("DROP TABLE {}").format(beside(target.table, stage)))
+            return rows
+
+        written = _publish(connection, batch, target, reached, move)
+    (_writers_of_few.add if rows <= FEW_ROWS else _writers_of_few.discard)(writer)
+    return written
+
+
+def _publish(
+    connection: Connection,
+    batch: Batch,
+    target: Target,
+    reached: Callable[[str], None],
+    put_rows: Callable[[], int],
+) -> Written:
+    """The one transaction: the rows, and the batch's id."""
+    with connection.transaction():
         if _last_batch(connection, target, batch) >= batch.id:
             return Written(rows=None, already_there=True)
-        _move_rows(connection, frame.columns, target, stage, attempts, arrays)
+        rows = put_rows()
         _note_batch(connection, target, batch)
-        connection.execute(sql.SQL("DROP TABLE {}").format(beside(target.table, stage)))
         reached("moved")
     reached("committed")
     return Written(rows=rows)
@@ -202,11 +231,19 @@ def _drop_leftovers(connection: Connection, target: Target, batch: Batch) -> Non
             continue
 
 
+def _array_columns(frame: DataFrame, types: Mapping[str, str]) -> dict[str, str]:
+    """Those that are arrays on both sides, with the table's type."""
+    return {
+        field.name: types[field.name]
+        for field in frame.schema.fields
+        if isinstance(field.dataType, ArrayType) and types[field.name].endswith("[]")
+    }
+
+
 def _create_stage(
-    connection: Connection, frame: DataFrame, target: Target, batch: Batch, arrays: Mapping[str, str]
-) -> str:
+    connection: Connection, frame: DataFrame, target: Target, stage: str, arrays: Mapping[str, str]
+) -> None:
     """A table with the target's types, so that COPY already finds what does not fit. Arrays come as JSON."""
-    name = _stage_prefix(batch) + secrets.token_hex(4)
     columns = [
         sql.SQL("NULL::jsonb AS {}" if column in arrays else "{}").format(sql.Identifier(column))
         for column in frame.columns
@@ -215,7 +252,7 @@ def _create_stage(
         sql.SQL(
             "CREATE UNLOGGED TABLE {} AS SELECT ''::text AS {}, 0::int AS {}, 0::bigint AS {}, {} FROM {} WITH NO DATA"
         ).format(
-            beside(target.table, name),
+            beside(target.table, stage),
             sql.Identifier(_ATTEMPT),
             sql.Identifier(_TASK),
             sql.Identifier(_ROW),
@@ -223,16 +260,50 @@ def _create_stage(
             table_identifier(target.table),
         )
     )
-    return name
+
+
+def _carried(frame: DataFrame) -> DataFrame:
+    return frame.select(*[carried_column(field.name, field.dataType) for field in frame.schema.fields])
+
+
+def _copy_statement(frame: DataFrame, target: Target, stage: str) -> sql.Composed:
+    return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(
+        beside(target.table, stage), _names([_ATTEMPT, _TASK, _ROW, *frame.columns])
+    )
+
+
+def _few_rows(frame: DataFrame) -> pa.Table | None:
+    """All rows, if they are few enough for the driver to write them itself."""
+    found = _carried(frame).limit(FEW_ROWS + 1).toArrow()
+    return found if found.num_rows <= FEW_ROWS else None
+
+
+def _put_few(
+    connection: Connection, frame: DataFrame, target: Target, stage: str, arrays: Mapping[str, str], few: pa.Table
+) -> int:
+    """Inside the transaction: rows that fit as they are go straight into the table, others through a staging table."""
+    if not target.keys and not arrays:
+        copy_rows = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(
+            table_identifier(target.table), _names(frame.columns)
+        )
+        with connection.cursor() as cursor, cursor.copy(copy_rows) as copy:
+            copy.write(_csv(few))
+        return few.num_rows
+    _create_stage(connection, frame, target, stage, arrays)
+    with connection.cursor() as cursor, cursor.copy(_copy_statement(frame, target, stage)) as copy:
+        rows = 0
+        for part in few.to_batches():
+            copy.write(_as_csv(part, _DRIVER, 0, rows))
+            rows += part.num_rows
+    _move_rows(connection, frame.columns, target, stage, [_DRIVER], arrays)
+    connection.execute(sql.SQL("DROP TABLE {}").format(beside(target.table, stage)))
+    return few.num_rows
 
 
 def _stage_rows(frame: DataFrame, target: Target, stage: str) -> tuple[list[str], int]:
     """The marks of the attempts that count, and how many rows they copied."""
-    carried = frame.select(*[carried_column(field.name, field.dataType) for field in frame.schema.fields])
-    copy = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(
-        beside(target.table, stage), _names([_ATTEMPT, _TASK, _ROW, *frame.columns])
-    )
-    statement, server = copy.as_string(None), target.server
+    carried = _carried(frame)
+    statement, server = _copy_statement(frame, target, stage).as_string(None), target.server
 
     def copy_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         attempt = uuid.uuid4().hex
@@ -282,8 +353,12 @@ def _as_csv(batch: pa.RecordBatch, attempt: str, task: int, first_row: int) -> m
         pa.array(range(first_row, first_row + count), pa.int64()),
     ]
     names = [str(number) for number in range(len(marks) + batch.num_columns)]
+    return _csv(pa.RecordBatch.from_arrays([*marks, *batch.columns], names=names))
+
+
+def _csv(rows: pa.RecordBatch | pa.Table) -> memoryview:
     sink = pa.BufferOutputStream()
-    pa_csv.write_csv(pa.RecordBatch.from_arrays([*marks, *batch.columns], names=names), sink, _CSV)
+    pa_csv.write_csv(rows, sink, _CSV)
     return memoryview(sink.getvalue())
 
 
