@@ -35,7 +35,7 @@ class Document:
         """`line 12, sinks[0].format`, or the nearest place that has a line."""
         known = place
         while known and known not in self.lines:
-            known = re.sub(r"(\.[^.\[\]]*|\[\d+\]|^[^.\[\]]+)$", "", known)
+            known = known[: max(known.rfind("."), known.rfind("["), 0)]
         line = self.lines.get(known)
         return ", ".join(part for part in (f"line {line}" if line else "", place) if part)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.pipelines.samples import ISSUE, SMALL, checked, small
+from tests.unit.pipelines.samples import EVERYTHING, ISSUE, SMALL, checked, small
 
 from ottla.pipelines.errors import InvalidPipeline
 from ottla.pipelines.lint import check_file
@@ -124,7 +124,7 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 @st.composite
 def mutated(draw: st.DrawFn) -> Any:
-    values: Any = copy.deepcopy(SMALL)
+    values: Any = copy.deepcopy(draw(st.sampled_from([SMALL, EVERYTHING])))
     for _ in range(draw(st.integers(1, 3))):
         path = draw(st.sampled_from(_places(values)))
         if not path:
@@ -144,7 +144,7 @@ def mutated(draw: st.DrawFn) -> Any:
     return values
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(mutated())
 def test_any_mutation_of_a_file_is_refused_in_words_or_planned(values: Any) -> None:
     wrong: list[str] = []
