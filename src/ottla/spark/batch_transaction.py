@@ -16,7 +16,7 @@ from ottla.client.transacting import (
     transaction_version,
 )
 from ottla.client.transactions import describe_transaction
-from ottla.model.errors import ApiError
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
 from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
@@ -120,11 +120,14 @@ class BatchTransaction:
             except ProducerFenced as error:
                 if not await self._has_timed_out():
                     raise
-                raise TransactionLost(
-                    error.code,
-                    "the batch took longer than transaction.timeout.ms "
-                    f"({self._settings.transaction_timeout_ms} ms) and was aborted: raise it, or make batches smaller",
-                ) from error
+                raise self.timed_out() from error
+
+    def timed_out(self) -> TransactionLost:
+        return TransactionLost(
+            ErrorCode.INVALID_TXN_STATE,
+            f"the batch took longer than transaction.timeout.ms ({self._settings.transaction_timeout_ms} ms) and was "
+            "aborted: raise it, or make batches smaller",
+        )
 
     async def _has_timed_out(self) -> bool:
         """Whether the coordinator has raised the epoch by itself: a successor would have raised it once more."""

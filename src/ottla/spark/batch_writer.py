@@ -12,6 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row
 
+from ottla.client.errors import ProducerFenced
 from ottla.client.producer import TransactionPart
 from ottla.client.producer_settings import Compression, ProducerSettings, parse_codec, producer_settings
 from ottla.model.errors import OttlaError
@@ -119,7 +120,9 @@ def _write_exactly_once(
                 raise
             continue
         except (PySparkException, Py4JJavaError) as error:
-            loop.run(transaction.abort())
+            loop.run(transaction.abort())  # which also finds out whether another driver has the id now
+            if ProducerFenced.__name__ in str(error):
+                raise transaction.timed_out() from error
             if run == RUNS_MAX or PoisonedTransaction.__name__ not in str(error):
                 raise _explained(job.frame, error) from error
             continue
