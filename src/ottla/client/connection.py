@@ -1,7 +1,6 @@
 """One connection to one broker: requests go out in order, answers come back in the same order."""
 
 import asyncio
-import contextlib
 import os
 import socket
 import ssl
@@ -20,11 +19,12 @@ from ottla.client.errors import (
     UnsupportedByBroker,
 )
 from ottla.client.security import PLAINTEXT, Sasl, Security, ssl_context
+from ottla.client.wire import Frame, FrameProtocol
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.apis import response_header_is_flexible
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.errors import MalformedMessage
-from ottla.protocol.frames import SIZE, read_response_header, request_frame
+from ottla.protocol.frames import read_response_header, request_frame
 from ottla.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from ottla.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
@@ -37,7 +37,7 @@ CLIENT_SOFTWARE_VERSION = "0.1.0"
 ANSWER_BYTES_MAX = 512 * 1024 * 1024
 CONNECT_TIMEOUT_S = 10.0
 REQUEST_TIMEOUT_S = 30.0
-READ_AHEAD_BYTES = 4 * 1024 * 1024
+CLOSE_TIMEOUT_S = 5.0
 SESSION_LIFE_SHARE = 0.85
 """A broker that ends sessions is told who we are again after this share of a session's life."""
 
@@ -46,27 +46,19 @@ _INT16 = struct.Struct(">h")
 
 class _Waiting(NamedTuple):
     correlation_id: int
-    answer: asyncio.Future[bytes]
+    answer: asyncio.Future[Frame]
 
 
 class Connection:
     """Open one with `Connection.open`; any number of tasks may call it at once."""
 
-    def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        address: str,
-        client_id: str,
-        credentials: Sasl | None = None,
-    ) -> None:
+    def __init__(self, address: str, client_id: str, credentials: Sasl | None = None) -> None:
         self.address = address
         self.versions: dict[int, ApiVersion] = {}
         """What the broker serves, by API key."""
         self.features: dict[str, int] = {}
         """The cluster's finalized feature levels, such as `transaction.version`."""
-        self._reader = reader
-        self._writer = writer
+        self._wire = FrameProtocol(ANSWER_BYTES_MAX, self._deliver, self._ended)
         self._client_id = client_id
         self._credentials = credentials
         self._authenticate_at: float | None = None
@@ -74,7 +66,6 @@ class Connection:
         self._next_correlation_id = 0
         self._waiting: deque[_Waiting] = deque()
         self._lost: ConnectionLost | None = None
-        self._receiving = asyncio.create_task(self._receive(), name=f"answers from {address}")
 
     @classmethod
     async def open(
@@ -90,13 +81,13 @@ class Connection:
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
             async with asyncio.timeout(timeout_s):
-                reader, writer = await asyncio.open_connection(
+                connection = cls(address, client_id, security.sasl)
+                await asyncio.get_running_loop().create_connection(
+                    lambda: connection._wire,
                     host,
                     port,
-                    limit=READ_AHEAD_BYTES,
                     ssl=ssl_context(security.tls) if security.tls is not None else None,
                 )
-                connection = cls(reader, writer, address, client_id, security.sasl)
                 try:
                     await connection._negotiate()
                     if security.sasl is not None:
@@ -144,9 +135,9 @@ class Connection:
         await self._stay_authenticated()
         if self._lost is not None:
             raise self._lost
-        self._writer.write(self._frame(request, self.version_for(request, 0, max_version))[1])
+        self._wire.write(self._frame(request, self.version_for(request, 0, max_version))[1])
         try:
-            await self._writer.drain()
+            await self._wire.drain()
         except OSError as error:
             lost = ConnectionLost(f"the connection to {self.address} broke: {_reason(error)}")
             self._fail(lost)
@@ -167,11 +158,7 @@ class Connection:
 
     async def close(self) -> None:
         self._fail(ConnectionLost(f"the connection to {self.address} was closed"))
-        self._receiving.cancel()
-        await asyncio.wait([self._receiving])
-        self._writer.close()
-        with contextlib.suppress(OSError):  # the peer was quicker
-            await self._writer.wait_closed()
+        await self._wire.wait_closed(CLOSE_TIMEOUT_S)
 
     async def _negotiate(self) -> None:
         request = ApiVersionsRequest(
@@ -227,17 +214,17 @@ class Connection:
         _, start = read_response_header(frame, flexible=response_header_is_flexible(request.API_KEY, version))
         return decode(answer, version, frame, start)
 
-    async def _exchange(self, request: TopLevel, version: int, timeout_s: float) -> bytes:
+    async def _exchange(self, request: TopLevel, version: int, timeout_s: float) -> Frame:
         """Send one request and wait for the frame of its answer, without its size."""
         if self._lost is not None:
             raise self._lost
         correlation_id, frame = self._frame(request, version)
         waiting = _Waiting(correlation_id, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
-        self._writer.write(frame)
+        self._wire.write(frame)
         try:
             async with asyncio.timeout(timeout_s):
-                await self._writer.drain()
+                await self._wire.drain()
                 return await waiting.answer
         except TimeoutError:
             # Answers come in order, so whoever asked after this request waits behind it too.
@@ -260,20 +247,15 @@ class Connection:
             flexible=version >= request.FLEXIBLE_FROM,
         )
 
-    async def _receive(self) -> None:
-        try:
-            while True:
-                size = SIZE.unpack(await self._reader.readexactly(SIZE.size))[0]
-                if not 4 <= size <= ANSWER_BYTES_MAX:
-                    raise MalformedMessage(f"{self.address} announced an answer of {size} bytes; is it a Kafka broker?")
-                frame = await self._reader.readexactly(size)
-                self._deliver(read_response_header(frame, flexible=False)[0], frame)
-        except asyncio.IncompleteReadError:
+    def _ended(self, error: Exception | None) -> None:
+        if error is None:
             self._fail(ConnectionLost(f"{self.address} closed the connection"))
-        except (OSError, MalformedMessage) as error:
-            self._fail(ConnectionLost(str(error)))
+        else:
+            words = _reason(error) if isinstance(error, OSError) else str(error)
+            self._fail(ConnectionLost(f"the connection to {self.address} broke: {words}"))
 
-    def _deliver(self, correlation_id: int, frame: bytes) -> None:
+    def _deliver(self, frame: Frame) -> None:
+        correlation_id = read_response_header(frame, flexible=False)[0]
         if not self._waiting or self._waiting[0].correlation_id != correlation_id:
             raise MalformedMessage(f"{self.address} answered request {correlation_id} out of turn")
         answer = self._waiting.popleft().answer
@@ -285,7 +267,7 @@ class Connection:
         if self._lost is not None:
             return
         self._lost = error
-        self._writer.close()
+        self._wire.close()
         while self._waiting:
             answer = self._waiting.popleft().answer
             if not answer.done():
