@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -67,8 +67,18 @@ def _wrong_value(value: Any, wanted: Any, place: str) -> list[Problem]:
     try:
         msgspec.convert(value, wanted)
     except msgspec.ValidationError as error:
+        choices = _choices(wanted)
+        if isinstance(value, str) and choices and value not in choices:
+            return [(place, f"`{value}` cannot stand here{hint(value, choices)}")]
         return [in_words(error, place)]
     return []
+
+
+def _choices(wanted: Any) -> list[str]:
+    """The words of a Literal, also inside `Annotated` and beside None."""
+    if get_origin(wanted) is Literal:
+        return [str(word) for word in get_args(wanted)]
+    return [word for part in get_args(wanted) if get_origin(part) is not None for word in _choices(part)]
 
 
 def _names(types: str) -> str:
