@@ -31,7 +31,7 @@ DEFAULTS: Mapping[str, str] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.driver.memory": "1g",
     # Not `extraJavaOptions`: those are the user's, and come after these, so that they win.
-    # The deep stack is for Spark itself: to tell interruptions of foreachBatch from failures it matches the message with
+    # The deep stack is for Spark itself: to tell interruptions of foreachBatch from failures it matches messages with
     # a regular expression that recurses for each character, and 1 MB is not enough for a long one.
     "spark.driver.defaultJavaOptions": f'-Xss16m -Dlog4j2.configurationFile="{_LOG_SETTINGS.as_uri()}"',
     "spark.ui.enabled": "false",
