@@ -46,8 +46,7 @@ def find_problems(document: Document) -> tuple[CheckedPipeline | None, list[Prob
         return None, problems
     problems += _secrets_in_the_wrong_place(document.values)
     if spec is None:
-        problems += _entries_of_a_broken_file(document.values)
-        return None, problems
+        return None, problems + _entries_of_a_broken_file(document.values)
     problems += _settings(spec)
     phases = []
     for phase, place in zip(spec.all_phases(), _places(spec), strict=True):
@@ -165,6 +164,9 @@ def _check_phase(phase: Phase, place: str) -> tuple[PhaseParts, list[Problem]]:
         problems.append((at(place, "sources"), "there is none: where does the data come from?"))
     if not phase.sinks:
         problems.append((at(place, "sinks"), "there is none: where does the data go to?"))
+    deliveries = {entry.get("delivery", "exactly_once") for entry in phase.sinks if "topic" in entry}
+    if len(deliveries) > 1:
+        problems.append((at(place, "sinks"), "topics are written together, so they share one `delivery`"))
     return parts, problems + _names(phase, parts, place)
 
 

@@ -78,6 +78,7 @@ def test_all_problems_are_found_at_once_with_lines_and_hints(tmp_path: Path) -> 
         ({"steps": [{"expect": {"rule": "1 = 1"}, "rule": "x"}]}, "stands beside `expect` instead of in it"),
         ({"tests": [{"given": {"nope": "x"}, "expect": "y"}]}, "tests[0].given.nope: there is no source"),
         ({"tests": [{"given": {"orders": "x"}}]}, "tests[0]: expects nothing"),
+        ({"sinks": [{"topic": "a"}, {"topic": "b", "delivery": "at_least_once"}]}, "share one `delivery`"),
         ({"client": {"sasl.pasword": "x"}}, "client.sasl.pasword: the client has no setting"),
     ],
 )

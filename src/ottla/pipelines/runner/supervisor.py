@@ -6,16 +6,18 @@ One thread, the one that calls `run`, decides everything; others only set the fl
 import json
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ottla.client.errors import ClientError
+from ottla.client.errors import ClientError, Unreachable
 from ottla.model.errors import OttlaError
-from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.errors import FatalFailure, PipelineError
 from ottla.pipelines.plan import QueryPlan
 from ottla.pipelines.runner.deployment import Deployment
 from ottla.pipelines.runner.failures import Failure, judge, pause_before_restart
@@ -25,6 +27,8 @@ from ottla.pipelines.runner.topics import prepare_topics
 
 LOOK_SECONDS = 0.1
 STOP_SECONDS_MAX = 60.0
+DETAILS_FILE = "last_error.txt"
+NO_BROKER = "; start a broker with `ottla up`, or name another with --bootstrap-server"
 
 
 class State(Enum):
@@ -139,6 +143,17 @@ class Supervisor:
         """Until all pipelines have ended; true if none of them failed."""
         self._spark.streams.addListener(self.book)
         try:
+            self._run(each_look)
+        except (Py4JNetworkError, ConnectionError) as error:
+            # Nothing can be stopped any more. A new driver goes on from the checkpoints.
+            raise FatalFailure(
+                "Spark's JVM has ended; was there enough memory? Give it more (--conf spark.driver.memory=2g) and run "
+                "again: everything goes on from the checkpoints"
+            ) from error
+        return not any(pipeline.state is State.FAILED for pipeline in self.pipelines)
+
+    def _run(self, each_look: Callable[[], None]) -> None:
+        try:
             while not all(pipeline.ended for pipeline in self.pipelines):
                 for pipeline in self.pipelines:
                     self._look_after(pipeline)
@@ -150,7 +165,6 @@ class Supervisor:
                 self._stop_queries(pipeline, State.STOPPED)
             each_look()
             self._spark.streams.removeListener(self.book)
-        return not any(pipeline.state is State.FAILED for pipeline in self.pipelines)
 
     def replace(self, number: int, deployment: Deployment) -> None:
         """Go on with another deployment of the same pipeline: its batch finishes, then the other one starts."""
@@ -187,7 +201,9 @@ class Supervisor:
         except (OttlaError, PySparkException, OSError) as error:
             passing = isinstance(error, ClientError | OSError) and not isinstance(error, PipelineError)
             judged = judge(f"{type(error).__name__}: {error}")
-            self._failed(pipeline, query, Failure(judged.message, fatal=judged.fatal or not passing))
+            hint = NO_BROKER if isinstance(error, Unreachable) else ""
+            failure = Failure(judged.message + hint, fatal=judged.fatal or not passing)
+            self._failed(pipeline, query, failure, "".join(traceback.format_exception(error)))
             return
         query.state = State.RUNNING
         self._say(pipeline, query, "started")
@@ -205,10 +221,15 @@ class Supervisor:
             query.state = State.DONE if self._once else State.STOPPED
             self._say(pipeline, query, query.state.value)
         else:
-            self._failed(pipeline, query, judge(str(error)))
+            self._failed(pipeline, query, judge(str(error)), f"{error}\n{getattr(error, '_stackTrace', '')}")
 
-    def _failed(self, pipeline: SupervisedPipeline, query: SupervisedQuery, failure: Failure) -> None:
-        message = pipeline.deployment.secrets.hide(failure.message)
+    def _failed(self, pipeline: SupervisedPipeline, query: SupervisedQuery, failure: Failure, everything: str) -> None:
+        """`everything` is for who has to find out more: it is kept in the pipeline's folder."""
+        secrets = pipeline.deployment.secrets
+        message = secrets.hide(failure.message)
+        details = pipeline.deployment.version_folder / DETAILS_FILE
+        details.parent.mkdir(parents=True, exist_ok=True)
+        details.write_text(secrets.hide(everything), encoding="utf-8")
         query.failures_in_a_row += 1
         query.last_error = message
         pause = (
@@ -219,7 +240,7 @@ class Supervisor:
         if pause is None:
             query.state = State.FAILED
             tries = "" if failure.fatal else f" (given up after {query.failures_in_a_row} failures in a row)"
-            self._say(pipeline, query, "failed", message + tries)
+            self._say(pipeline, query, "failed", f"{message}{tries}; the whole of it is in {details}")
             return
         query.state = State.WAITING
         query.restarts += 1

@@ -12,10 +12,15 @@ from ottla.pipelines.runner.deployment import Deployment
 from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
 
+WAIT_SECONDS_MAX = 10.0
+
 
 def prepare_topics(deployment: Deployment) -> list[str]:
     """The topics that were made. FatalFailure if a source's topic is missing."""
-    return loop.run(_prepare(shared_cluster(client_settings(deployment.kafka)), deployment))
+    settings = client_settings(deployment.kafka)
+    # Whoever waits for this does nothing else meanwhile; it is asked again after a pause.
+    patient = settings._replace(total_timeout_s=min(settings.total_timeout_s, WAIT_SECONDS_MAX))
+    return loop.run(_prepare(shared_cluster(patient), deployment))
 
 
 async def _prepare(cluster: Cluster, deployment: Deployment) -> list[str]:
