@@ -1,6 +1,7 @@
 """Topics and Parquet read back by other programs than the one that wrote them: librdkafka and Arrow."""
 
 import json
+import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -29,9 +30,13 @@ def read_topic(bootstrap: str, topic: str) -> Iterator[Message]:
         partitions = sorted(consumer.list_topics(topic, timeout=READ_SECONDS_MAX).topics[topic].partitions)
         consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
         open_partitions = set(partitions)
+        last_seen = time.monotonic()
         while open_partitions:
-            messages = consumer.consume(5_000, timeout=READ_SECONDS_MAX)
-            if not messages:
+            # `consume` waits until it has as many as were asked for, so it is not given long.
+            messages = consumer.consume(5_000, timeout=0.1)
+            if messages:
+                last_seen = time.monotonic()
+            elif time.monotonic() - last_seen > READ_SECONDS_MAX:
                 raise TimeoutError(f"{topic}: nothing came for {READ_SECONDS_MAX:g} s")
             for message in messages:
                 error = message.error()

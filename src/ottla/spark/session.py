@@ -29,6 +29,8 @@ DEFAULTS: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINT_MANAGER,
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Spark's default is a type that Parquet has given up, and that other programs read as a time without a zone.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.driver.memory": "1g",
     # Not `extraJavaOptions`: those are the user's, and come after these, so that they win.
     # The deep stack is for Spark itself: to tell interruptions of foreachBatch from failures it matches messages with
