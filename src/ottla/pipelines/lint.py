@@ -22,6 +22,7 @@ from ottla.pipelines.structs import Problem, at, read_struct
 
 BOOTSTRAP = "bootstrap.servers"
 
+_HIDDEN_CLIENT_SETTINGS = ("client.sasl.", "client.ssl.")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _PHASE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _FRAME_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
@@ -257,7 +258,11 @@ def _secrets_in_the_wrong_place(values: Mapping[str, Any]) -> list[Problem]:
         if not references(value):
             continue
         problems += [(place, text) for text in misspelt(value)]
-        if not re.match(r"(phases\[\d+\]\.)?(sources|tables|sinks|client)\b|bootstrap$", place):
+        if place == "bootstrap":
+            problems.append((place, "an address is no secret: leave it out and export OTTLA_BOOTSTRAP"))
+        elif place.startswith("client.") and not place.startswith(_HIDDEN_CLIENT_SETTINGS):
+            problems.append((place, "Spark shows this setting in its plans; only those of sasl and ssl are hidden"))
+        elif not re.match(r"(phases\[\d+\]\.)?(sources|tables|sinks|client)\b", place):
             problems.append((place, "a secret can stand in sources, tables, sinks and client only"))
     return problems
 

@@ -24,6 +24,9 @@ LOG_LEVEL_VARIABLE = "OTTLA_SPARK_LOG_LEVEL"
 """Unset, Spark says nothing but what is in no exception; `warn`, `info` or `debug` shows its log."""
 _LOGGERS_THAT_ALSO_THROW = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
+# Options and settings whose values Spark must not show in plans and configurations, beyond those it hides by itself.
+_HIDDEN = r"(?i)secret|password|passwd|token|credential|access[.]?key|api[.]?key|kafka[.](sasl|ssl)[.]"
+
 DEFAULTS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "4",
@@ -36,6 +39,8 @@ DEFAULTS: Mapping[str, str] = {
     # The deep stack is for Spark itself: to tell interruptions of foreachBatch from failures it matches messages with
     # a regular expression that recurses for each character, and 1 MB is not enough for a long one.
     "spark.driver.defaultJavaOptions": f'-Xss16m -Dlog4j2.configurationFile="{_LOG_SETTINGS.as_uri()}"',
+    "spark.redaction.regex": _HIDDEN,
+    "spark.sql.redaction.options.regex": f"{_HIDDEN}|url",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }

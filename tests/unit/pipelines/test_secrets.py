@@ -11,6 +11,8 @@ from ottla.pipelines.errors import InvalidPipeline
 from ottla.pipelines.plan import describe, make_plan, tree_lines
 from ottla.pipelines.secrets import MissingSecret, Secrets, references
 
+POSTGRES = {"postgres": "postgresql://me:${env:PASSWORD}@127.0.0.1/db", "table": "t"}
+
 
 def test_values_come_from_the_environment_and_from_files(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("from-a-file\n")
@@ -42,7 +44,7 @@ def test_a_hidden_text_never_holds_the_secret(value: str, before: str, after: st
 
 def test_a_plan_shows_references_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PASSWORD", "s3cret!")
-    plan = make_plan(checked(small(client={"sasl.password": "${env:PASSWORD}"}, sinks=[{"topic": "${env:PASSWORD}"}])))
+    plan = make_plan(checked(small(client={"sasl.password": "${env:PASSWORD}"}, sinks=[POSTGRES])))
     shown = str(describe(plan)) + "".join(text for _, text in tree_lines(plan))
     assert "${env:PASSWORD}" in shown
     assert "s3cret!" not in shown
@@ -53,11 +55,16 @@ def test_secrets_in_steps_are_refused_and_so_are_misspelt_ones() -> None:
         checked(
             small(
                 steps=[{"sql": "SELECT '${env:X}' FROM orders"}],
-                sinks=[{"topic": "${enf:X}"}],
+                sinks=[{"topic": "${enf:X}"}, {"topic": "${env:X}"}],
+                client={"client.id": "${env:X}"},
+                bootstrap="${env:X}",
             )
         )
     text = str(raised.value)
     assert "steps[0].sql: a secret can stand in sources, tables, sinks and client only" in text
+    assert "client.client.id: Spark shows this setting" in text
+    assert "bootstrap: an address is no secret" in text
+    assert "sinks[1]: `topic`: Spark shows names of topics" in text
     assert "sinks[0].topic: `${enf:X}`: write ${env:NAME} or ${file:PATH}" in text
 
 

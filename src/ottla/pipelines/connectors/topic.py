@@ -20,6 +20,7 @@ from ottla.pipelines.connectors.base import Batch, SourceContext, Written
 from ottla.pipelines.connectors.options import ConnectorOptions
 from ottla.pipelines.errors import ConnectorProblem
 from ottla.pipelines.frames import HEADERS
+from ottla.pipelines.secrets import references
 from ottla.spark.formats.api import build_format, encode
 from ottla.spark.formats.spec import FormatSpec
 
@@ -233,8 +234,8 @@ def _bytes(frame: DataFrame, expression: str | None) -> Column:
 
 
 def _wrong_name(topic: str) -> list[str]:
-    if "${" in topic:
-        return []
+    if references(topic):
+        return ["`topic`: Spark shows names of topics in its plans, so they cannot be secrets"]
     try:
         check_topic_name(topic)
     except ApiError as error:

@@ -117,7 +117,8 @@ class BatchWork:
 
     def _write(self, chain: Chain, result: DataFrame, batch_id: int) -> None:
         rows = without_origin(result)
-        if len(self._sinks) > 1:
+        # Where no step comes after a frame that is kept already, keeping its rows as well would only cost.
+        if len(self._sinks) > 1 and (self._query.batch_steps or not chain.rejecting):
             rows = chain.keep(rows)
         topics: list[DataFrame] = []
         for name, sink in self._sinks:

@@ -18,7 +18,7 @@ def deploy(path: Path, *, bootstrap: str | None, state_dir: Path, version: str |
     """`bootstrap` wins over the file's, which wins over the environment's."""
     checked = with_version(check_file(path), version)
     secrets = Secrets(checked.base_dir)
-    brokers = bootstrap or secrets.fill_in(checked.spec.bootstrap) or os.environ.get(BOOTSTRAP_VARIABLE)
+    brokers = bootstrap or checked.spec.bootstrap or os.environ.get(BOOTSTRAP_VARIABLE)
     return Deployment(
         plan=make_plan(checked, version),
         secrets=secrets,
