@@ -184,7 +184,7 @@ def test_a_task_that_is_tried_again_adds_nothing(
             name = rows_of(postgres_url, "SELECT relname FROM pg_class WHERE starts_with(relname, '_ottla_stage_')")
             execute(
                 postgres_url,
-                f"INSERT INTO {name[0][0]} SELECT 'lost', _ottla_task, _ottla_row, id FROM {name[0][0]}",
+                f"INSERT INTO {name[0][0]} SELECT -1, _ottla_order, id FROM {name[0][0]}",
             )
 
     assert write_batch(frame, batch(0), target, leave_rows_of_a_lost_attempt) == Written(rows=10)

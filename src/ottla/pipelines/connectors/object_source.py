@@ -145,8 +145,8 @@ def read_objects(reading: ObjectReading, schema: StructType, found: Sequence[Fou
                 yield from _records(reading, entry, arrow)
         except FileNotFoundError:
             raise FatalFailure(
-                f"{entry.path} is gone: it was deleted after it was found and before it was read. Put it back; or start "
-                f"over: delete the pipeline's checkpoint and the list of what was found ({reading.log})"
+                f"{entry.path} is gone: it was deleted after it was found and before it was read. Put it back; or "
+                f"start over: delete the pipeline's checkpoint and the list of what was found ({reading.log})"
             ) from None
         except pa.ArrowInvalid as error:
             raise FatalFailure(f"{entry.path} cannot be read as Parquet with this schema: {error}") from error

@@ -12,11 +12,11 @@ in the same transaction as its id. Hence:
 """
 
 import secrets
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 import psycopg
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -40,10 +40,12 @@ from ottla.pipelines.connectors.postgres_types import carried_column, column_def
 from ottla.pipelines.errors import FatalFailure
 
 BATCHES = "_ottla_batches"
-_ATTEMPT, _TASK, _ROW = "_ottla_attempt", "_ottla_task", "_ottla_row"
-_STAGED = "attempt string, rows long, error string"
+_ATTEMPT, _ORDER = "_ottla_attempt", "_ottla_order"
+_STAGED = "attempt long, rows long, error string"
 _CSV = pa_csv.WriteOptions(include_header=False)
-_DRIVER = "driver"
+_DRIVER = 0
+_ATTEMPT_BITS = 62  # random: no two attempts at a batch ever meet
+_ROW_BITS = 40  # an order is the number of the task, then that of the row in it
 FEW_ROWS = 5_000
 """A batch that is no larger is written by the driver: a Python task and its connection cost more than the rows."""
 
@@ -249,13 +251,10 @@ def _create_stage(
         for column in frame.columns
     ]
     connection.execute(
-        sql.SQL(
-            "CREATE UNLOGGED TABLE {} AS SELECT ''::text AS {}, 0::int AS {}, 0::bigint AS {}, {} FROM {} WITH NO DATA"
-        ).format(
+        sql.SQL("CREATE UNLOGGED TABLE {} AS SELECT 0::bigint AS {}, 0::bigint AS {}, {} FROM {} WITH NO DATA").format(
             beside(target.table, stage),
             sql.Identifier(_ATTEMPT),
-            sql.Identifier(_TASK),
-            sql.Identifier(_ROW),
+            sql.Identifier(_ORDER),
             sql.SQL(", ").join(columns),
             table_identifier(target.table),
         )
@@ -268,7 +267,7 @@ def _carried(frame: DataFrame) -> DataFrame:
 
 def _copy_statement(frame: DataFrame, target: Target, stage: str) -> sql.Composed:
     return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(
-        beside(target.table, stage), _names([_ATTEMPT, _TASK, _ROW, *frame.columns])
+        beside(target.table, stage), _names([_ATTEMPT, _ORDER, *frame.columns])
     )
 
 
@@ -300,13 +299,13 @@ def _put_few(
     return few.num_rows
 
 
-def _stage_rows(frame: DataFrame, target: Target, stage: str) -> tuple[list[str], int]:
+def _stage_rows(frame: DataFrame, target: Target, stage: str) -> tuple[list[int], int]:
     """The marks of the attempts that count, and how many rows they copied."""
     carried = _carried(frame)
     statement, server = _copy_statement(frame, target, stage).as_string(None), target.server
 
     def copy_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        attempt = uuid.uuid4().hex
+        attempt = secrets.randbits(_ATTEMPT_BITS)
         rows, error = _copy_partition(server, statement, attempt, batches)
         yield pa.RecordBatch.from_pydict({"attempt": [attempt], "rows": [rows], "error": [error]})
 
@@ -318,7 +317,7 @@ def _stage_rows(frame: DataFrame, target: Target, stage: str) -> tuple[list[str]
 
 
 def _copy_partition(
-    server: Server, statement: str, attempt: str, batches: Iterator[pa.RecordBatch]
+    server: Server, statement: str, attempt: int, batches: Iterator[pa.RecordBatch]
 ) -> tuple[int, str | None]:
     """Copy one partition's rows. What is wrong with the data is returned, not raised: no second attempt mends it."""
     context = TaskContext.get()
@@ -344,13 +343,13 @@ def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa
     yield from rest
 
 
-def _as_csv(batch: pa.RecordBatch, attempt: str, task: int, first_row: int) -> memoryview:
+def _as_csv(batch: pa.RecordBatch, attempt: int, task: int, first_row: int) -> memoryview:
     """Null is an empty field and an empty text is a quoted one, on both sides."""
     count = batch.num_rows
+    first = (task << _ROW_BITS) + first_row
     marks: list[Any] = [
-        pa.repeat(attempt, count),
-        pa.repeat(task, count),
-        pa.array(range(first_row, first_row + count), pa.int64()),
+        pa.repeat(pa.scalar(attempt, pa.int64()), count),
+        pa.array(np.arange(first, first + count, dtype=np.int64)),
     ]
     names = [str(number) for number in range(len(marks) + batch.num_columns)]
     return _csv(pa.RecordBatch.from_arrays([*marks, *batch.columns], names=names))
@@ -367,7 +366,7 @@ def _move_rows(
     columns: Sequence[str],
     target: Target,
     stage: str,
-    attempts: list[str],
+    attempts: list[int],
     arrays: Mapping[str, str],
 ) -> None:
     if not attempts:
@@ -378,8 +377,7 @@ def _move_rows(
         "values": sql.SQL(", ").join(_moved(column, arrays.get(column)) for column in columns),
         "stage": beside(target.table, stage),
         "attempt": sql.Identifier(_ATTEMPT),
-        "task": sql.Identifier(_TASK),
-        "row": sql.Identifier(_ROW),
+        "order": sql.Identifier(_ORDER),
         "keys": _names(target.keys),
     }
     if not target.keys:
@@ -396,7 +394,7 @@ def _move_rows(
     )
     upsert = (
         "INSERT INTO {table} ({names}) SELECT DISTINCT ON ({keys}) {values} FROM {stage} WHERE {attempt} = ANY(%s)"
-        " ORDER BY {keys}, {task} DESC, {row} DESC ON CONFLICT ({keys}) DO {change}"
+        " ORDER BY {keys}, {order} DESC ON CONFLICT ({keys}) DO {change}"
     )
     connection.execute(sql.SQL(upsert).format(**parts), [attempts])
 
