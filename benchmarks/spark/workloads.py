@@ -126,7 +126,7 @@ def _following(name: str, *, to_topic: bool) -> Measure:
                 say(f"{name}: {' on '.join(pair)}, round {round_number}")
                 into = _new_topic(brokers[pair[1]]) if to_topic else None
                 figures = process.run("follow", topic=topics[pair[1]], rows_per_batch=MICRO_BATCH_ROWS, into=into)
-                assert figures["records"] == count, figures
+                assert figures["records"] >= count, figures
                 if into is not None:
                     _remove(brokers[pair[1]], into)
                 if round_number:

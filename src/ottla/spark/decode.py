@@ -60,7 +60,8 @@ class Decoder:
         self._start, self._end = start, end
         self._committed, self._check_crcs = committed, check_crcs
         self._kernel = kernel or chosen_kernel()
-        self._rows = _RowBuilder(topic, partition, batch_rows_max, include_headers)
+        rows_max = max(1, min(batch_rows_max, end - start))  # of a small range everything stays small
+        self._rows = _RowBuilder(topic, partition, rows_max, include_headers)
 
     @property
     def done(self) -> bool:
@@ -166,11 +167,14 @@ class _RowBuilder:
         self._kinds = {
             kind: int32_column(np.full(rows_max, kind, np.int32)) for kind in (_CREATE_TIME, _LOG_APPEND_TIME)
         }
-        self._start(self._room)
-
-    def _start(self, room: Room) -> None:
-        self.columns = Columns(room, with_headers=self._with_headers)
+        self._columns: Columns | None = None
         self._runs: list[tuple[int, int]] = []
+
+    @property
+    def columns(self) -> Columns:
+        if self._columns is None:
+            self._columns = Columns(self._room, with_headers=self._with_headers)
+        return self._columns
 
     def added(self, rows: int, kind: int) -> None:
         if rows:
@@ -178,11 +182,12 @@ class _RowBuilder:
 
     def take(self, room: Room | None = None) -> pa.RecordBatch | None:
         """The rows so far as a batch; the next ones get at least the room asked for."""
-        columns, runs = self.columns, self._runs
-        if not columns.rows and room is None:
-            return None
-        self._start(self._room if room is None else self._room.at_least(room))
-        if not columns.rows:
+        columns, runs = self._columns, self._runs
+        self._columns = None
+        if room is not None and self._room.at_least(room) != self._room:
+            self._columns = Columns(self._room.at_least(room), with_headers=self._with_headers)
+        self._runs = []
+        if columns is None or not columns.rows:
             return None
         rows = columns.rows
         arrays = [

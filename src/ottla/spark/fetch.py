@@ -13,12 +13,14 @@ from ottla.spark.decode import Decoder
 from ottla.spark.errors import DataLoss
 from ottla.spark.offsets import OffsetRange
 from ottla.spark.options import ReadOptions
+from ottla.spark.worker_heap import settle
 
 _log = logging.getLogger(__name__)
 
 
 def read_range(wanted: OffsetRange, options: ReadOptions) -> Iterator[pa.RecordBatch]:
     """The records of a range, which may be fewer than its offsets: compaction and transactions leave gaps."""
+    settle()
     start: int | None = wanted.start
     while start is not None and start < wanted.end:
         decoder = Decoder(

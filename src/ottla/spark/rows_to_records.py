@@ -14,6 +14,7 @@ from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
 from ottla.spark.encode import Encoder, Unsealed, topics_of
 from ottla.spark.topic_partitions import partition_counts
+from ottla.spark.worker_heap import settle
 
 
 class RowEncoding(NamedTuple):
@@ -67,6 +68,7 @@ def produce(
     batches: Iterable[list[Unsealed]], settings: ProducerSettings, transaction: TransactionPart | None
 ) -> dict[TopicPartition, int]:
     """Send record batches and wait until the brokers have them all; how many records each partition got."""
+    settle()
     producer = loop.run(_open(settings, transaction))
     try:
         for full in batches:
