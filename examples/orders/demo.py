@@ -39,7 +39,8 @@ PARTITIONS = 4
 GROUP = "ottla.orders.sales.orders"
 TOPICS = ("orders", "orders.sales", "orders.revenue", "orders.dead")
 SAMPLE_SECONDS = 0.5
-FINISH_SECONDS_MAX = 300.0
+FINISH_SECONDS_MAX = 900.0
+WIDTH_WITHOUT_TERMINAL = 110
 BATCHES = 8
 """The orders are processed in about so many batches."""
 
@@ -215,10 +216,9 @@ class Demo:
 
         wait_until(far_enough, "a part of the orders processed", seconds=FINISH_SECONDS_MAX)
         driver.kill()
-        self._mark("✗")
+        self.marks[time.monotonic() - self._begun] = "✗"
         self._say(f"[red]kill -9[/red] for the driver, with {watch.processed:,} orders processed and more in flight")
         driver.restart()
-        self._mark("↻")
         self._say(f"it starts again as process {driver.pid}, from its checkpoint")
 
     def _finish(self, driver: Driver, watch: Watch, feed: Feed, bootstrap: str, records: int, windows: int) -> None:
@@ -235,9 +235,6 @@ class Demo:
 
         wait_until(all_windows, "all windows written", seconds=FINISH_SECONDS_MAX)
         self._say("the last window is closed")
-
-    def _mark(self, sign: str) -> None:
-        self.marks[time.monotonic() - self._begun] = sign
 
     def _say(self, words: str) -> None:
         self._console.print(f"[dim]{time.monotonic() - self._begun:6.1f} s[/dim]  {words}")
@@ -285,7 +282,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--png", type=Path, metavar="FILE", help="also plot to a picture, if matplotlib is installed")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="work there and leave everything to look at")
     args = parser.parse_args(argv)
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
     console.print("[bold]Ottla[/bold]: orders through a pipeline on Spark, exactly once, with a kill -9 on the way\n")
     work = args.keep or Path(tempfile.mkdtemp(prefix="ottla-demo-"))
     work.mkdir(parents=True, exist_ok=True)
@@ -299,7 +296,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     show(console, checks)
     console.print()
     console.print(as_text(demo.samples, demo.marks), markup=False)
-    console.print("[dim]            ✗ killed  ↻ started again[/dim]")
+    console.print("[dim]            ✗ killed, and started again[/dim]")
     if args.png and as_picture(demo.samples, demo.marks, args.png):
         console.print(f"\nThe same as a picture: {args.png}")
     took = time.monotonic() - begun

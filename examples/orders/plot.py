@@ -48,7 +48,7 @@ def bars(values: Sequence[float], height: int) -> list[str]:
     ]
 
 
-def as_text(samples: Sequence[Sample], marks: Mapping[float, str], *, columns: int = 72, height: int = 5) -> str:
+def as_text(samples: Sequence[Sample], marks: Mapping[float, str], *, columns: int = 64, height: int = 5) -> str:
     """Two charts above one time axis; `marks` puts a sign under a moment."""
     if len(samples) < 2:
         return "nothing to plot: the run was too short"
