@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from ottla.cli.doctor_checks import State, check_broker, check_folder, judge_packages, within
-from ottla.cli.doctor_spark import check_scripts
+from ottla.cli.doctor_spark import check_kernel, check_scripts
 from ottla.cli.main import main
+from ottla.spark.kernel.choice import chosen_kernel
 from ottla.testing import RunningBroker
 
 WANTED = [
@@ -90,6 +91,20 @@ def test_another_spark_in_spark_home_is_refused(tmp_path: Path) -> None:
     assert finding.state is State.FAIL
     assert "Spark 3.5.1; the package pyspark is 4.3" in finding.found
     assert check_scripts({"PATH": ""}).state is State.FAIL
+
+
+def test_the_kernel_that_is_used_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen_kernel.cache_clear()
+    monkeypatch.setenv("OTTLA_KERNEL", "python")
+    try:
+        forced = check_kernel()
+        chosen_kernel.cache_clear()
+        monkeypatch.setenv("OTTLA_KERNEL", "fortran")
+        wrong = check_kernel()
+    finally:
+        chosen_kernel.cache_clear()
+    assert (forced.state, forced.mend) == (State.WARN, "unset OTTLA_KERNEL")
+    assert wrong.state is State.FAIL
 
 
 def test_a_machine_without_java_hears_how_to_get_one(

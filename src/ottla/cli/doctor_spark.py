@@ -65,16 +65,19 @@ def check_scripts(environment: Mapping[str, str]) -> Finding:
 
 def check_kernel() -> Finding:
     """Which code turns records into Arrow columns."""
-    from ottla.spark.kernel.choice import kernel
+    from ottla.spark.kernel.choice import VARIABLE, chosen_kernel
+    from ottla.spark.kernel.twin import TwinKernel
 
-    chosen = type(kernel()).__name__
-    if chosen == "TwinKernel":
-        return warn(
-            "kernel",
-            "records are read and written by the twin in Python, which is slower",
-            "install a C compiler (Debian: apt install gcc) and install ottla again",
-        )
-    return ok("kernel", "compiled")
+    try:
+        chosen = chosen_kernel()
+    except OttlaError as error:
+        return fail("kernel", str(error), f"unset {VARIABLE}, or set it to python")
+    if not isinstance(chosen, TwinKernel):
+        return ok("kernel", "compiled")
+    found = "records are read and written by the twin in Python, which is slower"
+    if os.environ.get(VARIABLE) == "python":
+        return warn("kernel", f"{found}, because {VARIABLE} asks for it", f"unset {VARIABLE}")
+    return warn("kernel", found, "install a C compiler (Debian: apt install gcc) and install ottla again")
 
 
 def check_session(master: str) -> Finding:
