@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.cli.sql import FORMATS as CHOICES
 from ottla.cli.sql_text import named_topics, no_such_topic, only_reads, quote_topics, tables, unknown_table
 from ottla.cli.sql_words import Told, in_words
+from ottla.spark.formats.api import FORMATS
 
 TOPICS = ["orders", "orders.enriched", "click-stream", "Users"]
 
@@ -85,6 +87,10 @@ def test_statements_that_change_something_are_known() -> None:
     assert not only_reads("drop table orders")
     assert not only_reads("INSERT INTO orders VALUES (1)")
     assert not only_reads("")
+
+
+def test_every_format_can_be_chosen() -> None:
+    assert set(CHOICES) == set(FORMATS)
 
 
 def test_a_complaint_points_into_the_right_line() -> None:
