@@ -18,11 +18,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
+from ottla.spark.formats.avro import AvroFormat
+from ottla.spark.formats.csv_text import CsvFormat
 from ottla.spark.formats.json_text import JsonFormat
 from ottla.spark.formats.plain import RawFormat, TextFormat
+from ottla.spark.formats.protobuf import ProtobufFormat
 from ottla.spark.formats.spec import ERROR, PARSED, Format, FormatProblem, FormatSpec
 
-FORMATS: Mapping[str, type[Format]] = {kind.NAME: kind for kind in (JsonFormat, RawFormat, TextFormat)}
+_KINDS: tuple[type[Format], ...] = (AvroFormat, CsvFormat, JsonFormat, ProtobufFormat, RawFormat, TextFormat)
+FORMATS: Mapping[str, type[Format]] = {kind.NAME: kind for kind in _KINDS}
 
 
 class Parsed(NamedTuple):

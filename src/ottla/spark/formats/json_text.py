@@ -9,13 +9,23 @@ Kept as Spark has it: a STRING field takes any JSON value as its text; a number 
 twice the last counts. A missing field is null, unless the schema says NOT NULL.
 """
 
+import secrets
 from typing import ClassVar, Literal
 
 import msgspec
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.types import DataType, DateType, MapType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import MapType, StringType, StructField, StructType
 
+from ottla.spark.formats.explaining import (
+    TIMESTAMP_FORMAT,
+    TIMESTAMP_NTZ_FORMAT,
+    describe,
+    joined,
+    preview,
+    shown_path,
+    unfit,
+)
 from ottla.spark.formats.spec import (
     ERROR,
     PARSED,
@@ -32,13 +42,7 @@ from ottla.spark.formats.spec import (
 
 _READ = "__json_read"
 _CORRUPT = "__corrupt"
-_IN = "in"
 _ROW = "row"
-_PREVIEW_CHARS = 60
-
-# Six digits, where Spark's own default writes three and loses the rest.
-TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]XXX"
-TIMESTAMP_NTZ_FORMAT = "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]"
 
 
 class JsonOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,23 +66,30 @@ class JsonFormat:
         """Read every value inside `{"in":{"row":VALUE,"end":null}}`, `in` being a map.
 
         Whatever follows the first JSON value shows: it is malformed there, or adds an entry to the map, or ends the
-        map early so that `end` is missing. What is wrong with a value is asked only once it is known to be bad.
+        map early so that `end` is missing. `in` and `end` have another name each time, which no value can know. What is
+        wrong with a value is asked only once it is known to be bad.
         """
         schema = struct_schema(self._spec)
         if not schema.fields:
             raise FormatProblem("format json is read with a `schema` of at least one field")
         value = sf.col(column)
         text = value.cast("string")
-        wrapped = sf.concat(sf.lit(f'{{"{_IN}":{{"{_ROW}":'), text, sf.lit(',"end":null}}'))
-        wrapper = StructType([StructField(_IN, MapType(StringType(), schema)), StructField(_CORRUPT, StringType())])
+        secret = secrets.token_hex(8)
+        wrapped = sf.concat(sf.lit(f'{{"{secret}":{{"{_ROW}":'), text, sf.lit(f',"{secret}":null}}}}'))
+        wrapper = StructType([StructField(secret, MapType(StringType(), schema)), StructField(_CORRUPT, StringType())])
         read = sf.from_json(wrapped, wrapper, self._reading())
         staged = without_tombstones(frame, column, self._options.tombstones).withColumn(_READ, read)
-        inside = sf.col(_READ)[_IN]
-        whole = sf.is_valid_utf8(text) & sf.col(_READ)[_CORRUPT].isNull() & (sf.size(inside) == 2)
+        inside = sf.col(_READ)[secret]
+        whole = (
+            sf.is_valid_utf8(text)
+            & sf.col(_READ)[_CORRUPT].isNull()
+            & (sf.size(inside) == 2)
+            & sf.map_contains_key(inside, secret)
+        )
         row = inside[_ROW]
         error = (
             sf.when(value.isNull(), tombstone_error(self._options.tombstones))
-            .when(sf.coalesce(whole & row.isNotNull(), sf.lit(False)), joined(_unfit(row, "$", schema)))
+            .when(sf.coalesce(whole & row.isNotNull(), sf.lit(False)), joined(unfit(row, "$", schema)))
             .otherwise(self._why_unreadable(text, schema))
         )
         named = staged.withColumn(ERROR, evaluated_once(error))
@@ -120,17 +131,6 @@ class JsonFormat:
         return settings
 
 
-def preview(text: Column) -> Column:
-    """The beginning of a value, short enough for a message."""
-    cut = sf.concat(sf.substring(text, 1, _PREVIEW_CHARS), sf.lit("…"))
-    return sf.when(sf.length(text) > _PREVIEW_CHARS, cut).otherwise(text)
-
-
-def describe(kind: DataType) -> str:
-    name = kind.simpleString().upper()
-    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
-
-
 def _describe_bad(found: Column, schema: StructType) -> Column:
     text, row, count = found["text"], found["row"], found["count"]
     malformed = sf.concat(sf.lit("malformed JSON: "), preview(text))
@@ -148,13 +148,6 @@ def _describe_bad(found: Column, schema: StructType) -> Column:
     )
 
 
-def joined(problems: list[Column]) -> Column:
-    """All that is wrong, as one text; null if nothing is."""
-    if not problems:
-        return sf.lit(None).cast("string")
-    return sf.nullif(sf.concat_ws("; ", *problems), sf.lit(""))
-
-
 def _mismatches(row: Column, text: Column, path: str, schema: StructType) -> list[Column]:
     problems: list[Column] = []
     for field in schema.fields:
@@ -165,33 +158,9 @@ def _mismatches(row: Column, text: Column, path: str, schema: StructType) -> lis
         found = sf.get_json_object(text, inside)
         kind = sf.schema_of_variant(sf.try_variant_get(sf.try_parse_json(text), inside, "variant"))
         shown = sf.when(kind == "STRING", sf.concat(sf.lit('"'), preview(found), sf.lit('"'))).otherwise(preview(found))
-        message = sf.concat(sf.lit(f"field `{_shown(inside)}`: "), shown, sf.lit(f" is not {describe(field.dataType)}"))
+        wrong = sf.lit(f" is not {describe(field.dataType)}")
+        message = sf.concat(sf.lit(f"field `{shown_path(inside)}`: "), shown, wrong)
         problems.append(sf.when(row.isNotNull() & found.isNotNull() & row[field.name].isNull(), message))
         if isinstance(field.dataType, StructType):
             problems.extend(_mismatches(row[field.name], text, inside, field.dataType))
     return problems
-
-
-def _unfit(row: Column, path: str, schema: StructType) -> list[Column]:
-    """What the types let pass: required fields that are missing, and moments that no calendar has."""
-    problems: list[Column] = []
-    for field in schema.fields:
-        inside = f"{path}['{field.name}']"
-        value = row[field.name]
-        if not field.nullable:
-            missing = sf.lit(f"field `{_shown(inside)}` is missing or null, and the schema says NOT NULL")
-            problems.append(sf.when(row.isNotNull() & value.isNull(), missing))
-        if isinstance(field.dataType, TimestampType | DateType):
-            far = sf.lit(
-                f"field `{_shown(inside)}` lies outside the years 1 to 9999: a number is taken as seconds since 1970 "
-                "(for milliseconds declare it BIGINT and use timestamp_millis)"
-            )
-            problems.append(sf.when((sf.year(value) > 9999) | (sf.year(value) < 1), far))
-        if isinstance(field.dataType, StructType):
-            problems.extend(_unfit(value, inside, field.dataType))
-    return problems
-
-
-def _shown(path: str) -> str:
-    """`$['a']['b']` as people write it: `a.b`."""
-    return path.removeprefix("$").replace("']['", ".").strip("[']")

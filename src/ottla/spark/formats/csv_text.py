@@ -1,0 +1,152 @@
+"""CSV, one line per value, read and written by Spark's own code.
+
+Fields are told apart as RFC 4180 has it: a field may stand in quotes, and a quote inside is written twice. Kept as
+Spark has it: an empty field is null, also in a STRING column and in quotes; text after a closing quote belongs to the
+field. A line with more or fewer fields than the schema is a bad record.
+"""
+
+from typing import ClassVar
+
+import msgspec
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StringType, StructField, StructType
+
+from ottla.spark.formats.explaining import (
+    TIMESTAMP_FORMAT,
+    TIMESTAMP_NTZ_FORMAT,
+    describe,
+    joined,
+    preview,
+    unfit,
+)
+from ottla.spark.formats.spec import (
+    ERROR,
+    PARSED,
+    FormatProblem,
+    FormatSpec,
+    Tombstones,
+    evaluated_once,
+    read_options,
+    struct_schema,
+    tombstone_error,
+    without_tombstones,
+)
+
+_READ = "__csv_read"
+_CORRUPT = "__corrupt"
+_FIELDS_MAX = 20_000
+
+
+class CsvOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    tombstones: Tombstones = "reject"
+    separator: str = ","
+    quote: str = '"'
+    timestamp_format: str | None = None
+    """Spark's pattern for TIMESTAMP fields; without it ISO 8601 is read and written."""
+    date_format: str | None = None
+
+
+class CsvFormat:
+    NAME: ClassVar[str] = "csv"
+    Options: ClassVar[type[CsvOptions]] = CsvOptions
+
+    def __init__(self, spec: FormatSpec) -> None:
+        self._spec = spec
+        self._options = read_options(spec, CsvOptions)
+        for what in ("separator", "quote"):
+            if len(getattr(self._options, what)) != 1:
+                raise FormatProblem(f"format csv: `{what}` is one character")
+
+    def parse(self, frame: DataFrame, column: str) -> DataFrame:
+        schema = struct_schema(self._spec)
+        value = sf.col(column)
+        text = value.cast("string")
+        # Spark's parser gives up on a line with more fields than this, by throwing; such a line is never a record.
+        readable = sf.when(sf.length(text) - sf.length(sf.replace(text, self._separator)) < _FIELDS_MAX, text)
+        staged = without_tombstones(frame, column, self._options.tombstones).withColumn(
+            _READ, self._read(readable, schema)
+        )
+        row = sf.struct(*(sf.col(_READ)[field.name].alias(field.name) for field in schema.fields))
+        whole = sf.col(_READ).isNotNull() & sf.col(_READ)[_CORRUPT].isNull() & sf.is_valid_utf8(text)
+        error = (
+            sf.when(value.isNull(), tombstone_error(self._options.tombstones))
+            .when(sf.coalesce(whole & (sf.length(sf.trim(text)) > 0), sf.lit(False)), joined(unfit(row, "$", schema)))
+            .otherwise(self._why_unreadable(readable, text, schema))
+        )
+        named = staged.withColumn(ERROR, evaluated_once(error))
+        good = sf.col(ERROR).isNull() & value.isNotNull()
+        return named.withColumn(PARSED, sf.when(good, row)).drop(_READ)
+
+    def encode(self, row: Column, row_type: StructType) -> Column:
+        settings = self._settings() | {
+            "timestampFormat": self._options.timestamp_format or TIMESTAMP_FORMAT,
+            "timestampNTZFormat": self._options.timestamp_format or TIMESTAMP_NTZ_FORMAT,
+        }
+        return sf.to_csv(row, settings).cast("binary")
+
+    @property
+    def _separator(self) -> Column:
+        return sf.lit(self._options.separator)
+
+    def _read(self, text: Column, schema: StructType) -> Column:
+        wanted = StructType([*(StructField(field.name, field.dataType) for field in schema.fields), _corrupt_field()])
+        settings = self._settings() | {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+        if self._options.timestamp_format:
+            settings["timestampFormat"] = self._options.timestamp_format
+            settings["timestampNTZFormat"] = self._options.timestamp_format
+        return sf.from_csv(text, sf.lit(_ddl(wanted)), settings)
+
+    def _settings(self) -> dict[str, str]:
+        settings = {
+            "sep": self._options.separator,
+            "quote": self._options.quote,
+            "escape": self._options.quote,
+            "ignoreLeadingWhiteSpace": "false",
+            "ignoreTrailingWhiteSpace": "false",
+        }
+        if self._options.date_format:
+            settings["dateFormat"] = self._options.date_format
+        return settings
+
+    def _why_unreadable(self, readable: Column, text: Column, schema: StructType) -> Column:
+        """In a lambda, for the reason that json_text gives."""
+        texts = StructType([StructField(field.name, StringType()) for field in schema.fields])
+        looked_at = sf.struct(
+            text.alias("text"),
+            self._read(readable, schema).alias("row"),
+            self._read(readable, texts).alias("texts"),
+        )
+        return sf.transform(sf.array(looked_at), lambda found: _describe_bad(found, schema))[0]
+
+
+def _describe_bad(found: Column, schema: StructType) -> Column:
+    text, row, texts = found["text"], found["row"], found["texts"]
+    problems = [
+        sf.when(
+            texts[field.name].isNotNull() & row[field.name].isNull(),
+            sf.concat(
+                sf.lit(f"field `{field.name}`: "),
+                preview(texts[field.name]),
+                sf.lit(f" is not {describe(field.dataType)}"),
+            ),
+        )
+        for field in schema.fields
+        if not isinstance(field.dataType, StringType)
+    ]
+    count = sf.concat(sf.lit(f"not {len(schema.fields)} fields: "), preview(text))
+    return (
+        sf.when(~sf.is_valid_utf8(text), sf.lit("the value is not UTF-8"))
+        .when(sf.length(sf.trim(text)) == 0, sf.lit("the value is empty"))
+        .when(texts.isNull() | texts[_CORRUPT].isNotNull(), count)
+        .otherwise(sf.coalesce(joined(problems), sf.concat(sf.lit("does not fit the schema: "), preview(text))))
+    )
+
+
+def _corrupt_field() -> StructField:
+    return StructField(_CORRUPT, StringType())
+
+
+def _ddl(schema: StructType) -> str:
+    """`from_csv` takes its schema as text."""
+    return ", ".join(f"`{field.name.replace('`', '``')}` {field.dataType.simpleString()}" for field in schema.fields)
