@@ -126,7 +126,7 @@ class BatchWork:
                 topics.append(sink.rows(rows))
             else:
                 written = sink.write(rows, self._batch(chain.spark, batch_id, name))
-                self._count(name, written.rows)
+                self._count(name, None if written.already_there else written.rows)
         if self._query.dead_letter is not None and chain.rejected:
             topics.append(dead_letters.topic_rows(chain.rejected, self._query.pipeline, self._query.dead_letter))
         if self._query.writes_topics:
