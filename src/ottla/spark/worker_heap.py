@@ -2,19 +2,21 @@
 
 import gc
 import os
+import sys
 
-_settled_in: int | None = None
-"""The process that has done it: workers are forked, and what their parent knew is not theirs."""
+_settled: tuple[int, int] | None = None
+"""In which process, with how many modules: workers are forked, and import more when they do another kind of task."""
 
 
 def settle() -> None:
-    """Take what is loaded by now out of the reach of the collector, once in a process.
+    """Take what is loaded by now out of the reach of the collector, once for each set of modules.
 
     Spark collects all garbage after every task: with the modules of a worker that takes tens of milliseconds, of which
     nothing comes, and it is most of what a small micro-batch costs in Python.
     """
-    global _settled_in
-    if _settled_in != os.getpid():
-        _settled_in = os.getpid()
+    global _settled
+    here = os.getpid(), len(sys.modules)
+    if _settled != here:
+        _settled = here
         gc.collect()
         gc.freeze()
