@@ -156,7 +156,8 @@ def standing(one: TaskTransaction, now: TransactionDescription | None) -> Standi
 def _entries(parts: Iterable[str]) -> Iterable[TaskTransaction]:
     for part in parts:
         try:
-            for task, attempt, generation, producer_id, epoch in _ENTRY.iter_unpack(base64.b64decode(part, validate=True)):
+            packed = base64.b64decode(part, validate=True)
+            for task, attempt, generation, producer_id, epoch in _ENTRY.iter_unpack(packed):
                 yield TaskTransaction(task, attempt, generation, ProducerId(producer_id, epoch))
         except (ValueError, struct.error) as error:
             raise BadNote(f"the sink's note does not parse: {error}") from None
