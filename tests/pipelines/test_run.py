@@ -175,3 +175,23 @@ def test_the_same_file_over_history_and_into_a_version(world: World) -> None:
     world.run_once(path, version="v2")
     assert [row["id"] for row in world.values(world.named("out.v2"))] == ["o1", "o2"]
     assert len(world.records(world.named("dead.v2"))) == 1
+
+
+def test_a_phase_that_runs_once_finds_all_that_the_one_before_it_wrote(world: World) -> None:
+    world.send(world.topic("in"), *(order(number) for number in range(5)))
+    path = world.file(
+        f"""
+        name: "@phases"
+        phases:
+          - name: clean
+            sources: {{orders: {{topic: "@in", format: json, schema: "{SCHEMA}"}}}}
+            steps: [{{filter: "amount > 2"}}]
+            sinks: [{{topic: "@clean", key: id}}]
+          - name: copy
+            sources: {{clean: {{topic: "@clean", format: json, schema: "{SCHEMA}"}}}}
+            sinks: [{{topic: "@copy", key: id}}]
+        """
+    )
+    world.run_once(path)
+    assert [event.query for event in world.events if event.what == "started"] == ["clean", "copy"]
+    assert [row["id"] for row in world.values(world.named("copy"))] == ["o3", "o4"]

@@ -17,6 +17,7 @@ TOPIC = "topic"
 @dataclass(frozen=True, kw_only=True)
 class QueryPlan:
     pipeline: str
+    phase: str
     name: str
     """Its checkpoint's name, too: it changes only if the file's phases or `as` names do."""
     sources: dict[str, SourcePart]
@@ -81,6 +82,7 @@ def _plan_query(
     name = ".".join([phase.name, *frame])
     return QueryPlan(
         pipeline=checked.name,
+        phase=phase.name,
         name=name,
         sources=sources,
         tables={table: part for table, part in phase.tables.items() if table in names},

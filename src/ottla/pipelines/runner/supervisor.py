@@ -185,12 +185,19 @@ class Supervisor:
             return
         for query in pipeline.queries:
             if query.state in (State.STARTING, State.WAITING) and time.monotonic() >= query.start_at:
-                self._start(pipeline, query)
+                if self._may_start(pipeline, query):
+                    self._start(pipeline, query)
             elif query.state is State.RUNNING:
                 self._check(pipeline, query)
             if query.state is State.FAILED:
                 self._stop_queries(pipeline, State.STOPPED)
                 return
+
+    def _may_start(self, pipeline: SupervisedPipeline, query: SupervisedQuery) -> bool:
+        """What reads all there is now (`--once`) waits for the phases before it: they may write what it reads."""
+        phases = [other.plan.phase for other in pipeline.queries]
+        before = pipeline.queries[: phases.index(query.plan.phase)]
+        return not self._once or all(other.state is State.DONE for other in before)
 
     def _start(self, pipeline: SupervisedPipeline, query: SupervisedQuery) -> None:
         try:
