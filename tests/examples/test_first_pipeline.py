@@ -100,7 +100,7 @@ def test_lines_are_looked_for_in_their_order(expected: list[str], printed: str, 
     assert missing_line(expected, printed) == missing
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_every_command_of_the_page(tmp_path: Path) -> None:
     programs = Path(sys.executable).parent
     with broker() as running:

@@ -79,7 +79,7 @@ def test_batches_of_a_small_run_are_small() -> None:
     assert "max_records: 500" in pipeline_file(4_000)
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_the_demo_kills_its_driver_and_finds_everything_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
