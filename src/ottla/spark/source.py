@@ -20,6 +20,7 @@ from pyspark.sql.types import (
 
 from ottla.spark.errors import InvalidOption
 from ottla.spark.options import wants_headers
+from ottla.spark.worker_heap import settle
 
 ROW = StructType(
     [
@@ -76,4 +77,5 @@ class OttlaDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         from ottla.spark.writer import StreamWriter  # noqa: PLC0415
 
+        settle()  # this process plans every batch of the stream
         return StreamWriter(self.options, schema)

@@ -33,6 +33,7 @@ from ottla.spark.connections import shared_cluster
 from ottla.spark.errors import InvalidOption
 from ottla.spark.rows_to_records import RowEncoding, encode_rows, produce
 from ottla.spark.transactions import Decision, TaskTransaction, task_id
+from ottla.spark.worker_heap import settle
 from ottla.spark.write_options import RECORD_COLUMNS, Delivery, WriteOptions, check_columns, parse_write_options
 
 ATTEMPT_IDS = 16
@@ -139,6 +140,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return TaskWritten(TaskMessage(transaction, partitions, query, self._driver))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        settle()
         found = _messages(messages)
         prefix = self._options.prefix
         transactions = tuple(one.transaction for one in found if one.transaction is not None)
