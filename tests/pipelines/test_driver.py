@@ -47,7 +47,7 @@ def secret_file(folder: Path, name: str) -> Path:
 name: {name}
 sources: {{orders: {{topic: {name}.in}}}}
 sinks: [{{postgres: "postgresql://me:${{env:OTTLA_TEST_SECRET}}@127.0.0.1:1/db?connect_timeout=1", table: t}}]
-errors: {{restart: never}}
+errors: {{retries: 2, backoff: 100 ms}}
 """
     )
     return path
@@ -105,6 +105,7 @@ def ask(address: str, method: str = "GET", headers: dict[str, str] | None = None
             return error.code, json.load(error)
 
 
+@pytest.mark.timeout(900)  # two drivers, each with a JVM of its own, wait for each other's turns on a busy machine
 def test_killed_restarted_looked_at_and_stopped(
     drivers: Drivers, ottla_broker: RunningBroker, tmp_path: Path, unique: Any
 ) -> None:
