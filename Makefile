@@ -39,7 +39,7 @@ compat: setup
 	$(BIN)/python -m pytest compat
 
 soak: setup
-	OTTLA_SOAK=1 $(BIN)/pytest tests/reliability tests/fuzz tests/transactions
+	OTTLA_SOAK=1 $(BIN)/pytest tests/reliability tests/fuzz tests/transactions tests/spark_reliability
 
 docs: setup
 	$(BIN)/python tools/generate_settings_docs.py

@@ -1,0 +1,27 @@
+"""The short form of the soak: a pipeline on a standalone cluster of two workers loses an executor. See `soak`."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.spark_reliability.soak import soak
+
+LONG = os.environ.get("OTTLA_SOAK") == "1"
+RECORDS, KILLS, BATCH = (1_000_000, 20, 25_000) if LONG else (20_000, 1, 4_000)
+
+
+@pytest.mark.timeout(3_600 if LONG else 300)
+def test_a_cluster_that_loses_executors_writes_everything_once(tmp_path: Path) -> None:
+    report = soak("executor", KILLS, RECORDS, BATCH, 1, tmp_path)
+    assert report.kills == KILLS
+    assert report.wrong == {}
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(not LONG, reason="make soak runs it")
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("target", ["driver", "broker"])
+def test_kills_leave_every_record_once(target: str, tmp_path: Path) -> None:
+    report = soak(target, KILLS, RECORDS, BATCH, 1, tmp_path)
+    assert report.kills == KILLS
+    assert report.wrong == {}
