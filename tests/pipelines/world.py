@@ -108,7 +108,7 @@ def read_committed(bootstrap: str, topic: str) -> list[Record]:
         ended: set[int] = set()
         found: list[Record] = []
         while len(ended) < len(partitions):
-            for message in consumer.consume(1_000, 10.0):
+            for message in consumer.consume(1_000, 0.2):
                 error = message.error()
                 if error is None:
                     headers = dict(message.headers() or [])

@@ -128,7 +128,7 @@ def committed_values(bootstrap: str, topic: str) -> Iterator[bytes]:
         consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
         ended: set[int] = set()
         while len(ended) < len(partitions):
-            for message in consumer.consume(5_000, 10.0):
+            for message in consumer.consume(5_000, 0.5):
                 error = message.error()
                 if error is None:
                     yield message.value()
