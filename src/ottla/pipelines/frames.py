@@ -2,7 +2,6 @@
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
-    ArrayType,
     BinaryType,
     IntegerType,
     LongType,
@@ -12,10 +11,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from ottla.spark.source import HEADERS
+
 ORIGIN = "__origin"
 """The column that carries a row's original record until the sinks drop it. Only there when rows can be rejected."""
-
-HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
 ORIGIN_TYPE = StructType(
     [

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
-from ottla.pipelines.frames import HEADERS
+from ottla.spark.source import HEADERS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,16 +12,13 @@ from pyspark.sql.types import BinaryType, StringType
 
 from ottla.pipelines.connectors.base import Batch, Written
 from ottla.pipelines.connectors.durable_files import flush, flush_folder, read_note, replace_file, writer_id
+from ottla.pipelines.connectors.moments import Reached, unwatched
 from ottla.pipelines.connectors.paths import spark_path
 from ottla.pipelines.connectors.publishing import Move, Publication
 from ottla.pipelines.errors import ConnectorProblem
 
 _SPARK_NAME = re.compile(r"part-\d+-[0-9a-f-]{36}(?:-c\d+|\.c\d+)?(?P<suffix>\..+)$")
 _CHUNK_BYTES = 1 << 20
-
-
-def _nothing(_: str) -> None:
-    pass
 
 
 def write_folder(
@@ -34,7 +31,7 @@ def write_folder(
     parallel: bool,
     batch_folders: bool,
     writer_options: dict[str, str],
-    reached: Callable[[str], None] = _nothing,
+    reached: Reached = unwatched,
 ) -> Written:
     publication = Publication(folder, batch.query, batch.sink, reached)
     before = publication.finish_or_prepare(batch.id)
@@ -101,7 +98,7 @@ def append_lines(
     *,
     file_format: str,
     writer_options: dict[str, str],
-    reached: Callable[[str], None] = _nothing,
+    reached: Reached = unwatched,
 ) -> Written:
     """Append a batch to one file, in the frame's order. The file belongs to this sink: nobody else may append.
 
@@ -133,7 +130,7 @@ def append_lines(
     return Written(rows=rows)
 
 
-def _append(descriptor: int, lines: DataFrame, reached: Callable[[str], None]) -> int:
+def _append(descriptor: int, lines: DataFrame, reached: Reached) -> int:
     rows, waiting = 0, bytearray()
     for row in lines.toLocalIterator(prefetchPartitions=True):
         waiting += row.line.encode() if isinstance(row.line, str) else bytes(row.line or b"")

@@ -73,6 +73,15 @@ def duration_problems(option: str, text: str) -> list[str]:
     return []
 
 
+def upsert_problems(mode: str, keys: tuple[str, ...]) -> list[str]:
+    """`keys` and `mode: upsert` go together, in every database."""
+    if mode == "upsert" and not keys:
+        return ["keys: upsert needs the columns that tell rows apart, for instance `keys: [id]`"]
+    if mode == "insert" and keys:
+        return ["keys: only goes with `mode: upsert`"]
+    return []
+
+
 def to_spark(options: msgspec.Struct) -> dict[str, str]:
     """How a struct reaches a Python data source: as one option that Spark never shows."""
     return {SPARK_OPTION: msgspec.json.encode(options).decode()}

@@ -13,6 +13,7 @@ from ottla.pipelines.connectors.options import (
     Secret,
     duration_problems,
     to_spark,
+    upsert_problems,
 )
 from ottla.pipelines.connectors.postgres_server import Server, connected, table_identifier, url_problems
 from ottla.pipelines.connectors.postgres_sink import Target, write_batch
@@ -193,12 +194,7 @@ class PostgresSink:
 
     def problems(self) -> list[str]:
         options = self.options
-        found = url_problems("postgres", options.postgres)
-        if options.mode == "upsert" and not options.keys:
-            found.append("keys: upsert needs the columns that tell rows apart, for instance `keys: [id]`")
-        if options.mode == "insert" and options.keys:
-            found.append("keys: only goes with `mode: upsert`")
-        return found
+        return [*url_problems("postgres", options.postgres), *upsert_problems(options.mode, options.keys)]
 
     def write(self, frame: DataFrame, batch: Batch) -> Written:
         options = self.options

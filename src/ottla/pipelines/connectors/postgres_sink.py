@@ -27,6 +27,7 @@ from pyspark.sql.types import ArrayType
 
 from ottla.pipelines.connectors.base import Batch, Written
 from ottla.pipelines.connectors.durable_files import writer_id
+from ottla.pipelines.connectors.moments import Reached, unwatched
 from ottla.pipelines.connectors.postgres_server import (
     Connection,
     Server,
@@ -61,11 +62,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     create: bool
 
 
-def _nothing(_: str) -> None:
-    pass
-
-
-def write_batch(frame: DataFrame, batch: Batch, target: Target, reached: Callable[[str], None] = _nothing) -> Written:
+def write_batch(frame: DataFrame, batch: Batch, target: Target, reached: Reached = unwatched) -> Written:
     writer = writer_id(batch.query, batch.sink)
     with connected(target.server) as connection:
         _ensure_tables(connection, frame, target)
@@ -100,7 +97,7 @@ def _publish(
     connection: Connection,
     batch: Batch,
     target: Target,
-    reached: Callable[[str], None],
+    reached: Reached,
     put_rows: Callable[[], int],
 ) -> Written:
     """The one transaction: the rows, and the batch's id."""

@@ -19,12 +19,13 @@ when the query runs again.
 """
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from ottla.pipelines.connectors.durable_files import flush, flush_folder, read_note, replace_file, writer_id
+from ottla.pipelines.connectors.moments import Reached, unwatched
 
 
 class Move(msgspec.Struct, frozen=True):
@@ -45,14 +46,10 @@ class Closed(msgspec.Struct, frozen=True):
     rows: int | None
 
 
-def _nothing(_: str) -> None:
-    pass
-
-
 class Publication:
     """One writer's way into a folder. Only one driver at a time may run a query, as Spark's checkpoint demands."""
 
-    def __init__(self, folder: Path, query: str, sink: str, reached: Callable[[str], None] = _nothing) -> None:
+    def __init__(self, folder: Path, query: str, sink: str, reached: Reached = unwatched) -> None:
         self.folder = folder
         self.writer = writer_id(query, sink)
         self._home = folder.with_name(f".{folder.name}.ottla") / self.writer

@@ -12,7 +12,7 @@ after the other; a reader that wants whole batches only reads the objects that `
 import gzip
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, Literal
 from urllib.parse import quote
@@ -29,6 +29,7 @@ from pyspark.sql import functions as sql
 from ottla.pipelines.connectors.base import Batch, Written
 from ottla.pipelines.connectors.durable_files import writer_id
 from ottla.pipelines.connectors.file_sink import line_column
+from ottla.pipelines.connectors.moments import Reached, unwatched
 from ottla.pipelines.connectors.object_source import NO_VALUE
 from ottla.pipelines.connectors.object_store import Store, explain, file_system
 from ottla.pipelines.errors import FatalFailure
@@ -50,10 +51,6 @@ class Last(msgspec.Struct, frozen=True):
     objects: list[str]
 
 
-def _nothing(_: str) -> None:
-    pass
-
-
 def write_objects(
     frame: DataFrame,
     batch: Batch,
@@ -63,7 +60,7 @@ def write_objects(
     partition_by: Sequence[str],
     parallel: bool,
     compression: Codec | None,
-    reached: Callable[[str], None] = _nothing,
+    reached: Reached = unwatched,
 ) -> Written:
     writer = writer_id(batch.query, batch.sink)
     notes = f"{store.root}/_ottla/{writer}"

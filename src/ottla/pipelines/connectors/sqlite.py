@@ -2,7 +2,7 @@
 
 import itertools
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, cast
@@ -29,7 +29,8 @@ from pyspark.sql.types import (
 )
 
 from ottla.pipelines.connectors.base import Batch, SourceContext, Written
-from ottla.pipelines.connectors.options import ConnectorOptions, duration_problems, to_spark
+from ottla.pipelines.connectors.moments import Reached, unwatched
+from ottla.pipelines.connectors.options import ConnectorOptions, duration_problems, to_spark, upsert_problems
 from ottla.pipelines.connectors.paths import local_path, path_problems
 from ottla.pipelines.connectors.sqlite_source import (
     SqliteDataSource,
@@ -161,12 +162,7 @@ class SqliteSink:
 
     def problems(self) -> list[str]:
         options = self.options
-        found = path_problems("sqlite", options.sqlite)
-        if options.mode == "upsert" and not options.keys:
-            found.append("keys: upsert needs the columns that tell rows apart, for instance `keys: [id]`")
-        if options.mode == "insert" and options.keys:
-            found.append("keys: only goes with `mode: upsert`")
-        return found
+        return [*path_problems("sqlite", options.sqlite), *upsert_problems(options.mode, options.keys)]
 
     def write(self, frame: DataFrame, batch: Batch) -> Written:
         path: Path = local_path(self.options.sqlite, batch.base_dir)
@@ -174,16 +170,12 @@ class SqliteSink:
         return write_batch(frame, batch, str(path), self.options)
 
 
-def _nothing(_: str) -> None:
-    pass
-
-
 def write_batch(
     frame: DataFrame,
     batch: Batch,
     path: str,
     options: SqliteSinkOptions,
-    reached: Callable[[str], None] = _nothing,
+    reached: Reached = unwatched,
 ) -> Written:
     values = frame.select(*[_stored(field.name, field.dataType) for field in frame.schema.fields])
     with closing(opened(path, write=True)) as connection:

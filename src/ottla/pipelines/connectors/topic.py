@@ -19,10 +19,10 @@ from ottla.model.names import check_topic_name
 from ottla.pipelines.connectors.base import Batch, SourceContext, Written
 from ottla.pipelines.connectors.options import ConnectorOptions
 from ottla.pipelines.errors import ConnectorProblem
-from ottla.pipelines.frames import HEADERS
 from ottla.pipelines.secrets import references
 from ottla.spark.formats.api import build_format, encode
 from ottla.spark.formats.spec import FormatSpec
+from ottla.spark.source import HEADERS
 
 Positive = Annotated[int, Meta(ge=1)]
 

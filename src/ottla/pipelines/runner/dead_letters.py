@@ -10,7 +10,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from ottla.pipelines.frames import HEADERS
+from ottla.spark.source import HEADERS
 
 PREFIX = "ottla.error."
 PIPELINE = "ottla.error.pipeline"
