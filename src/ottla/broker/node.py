@@ -31,9 +31,11 @@ from ottla.broker.replication.partitions import Partitions
 from ottla.broker.server.dispatch import Dispatcher
 from ottla.broker.server.listener import Listener, Server
 from ottla.broker.storage.compaction.cleaner import LogCleaner
+from ottla.broker.storage.disk import Disk
 from ottla.broker.storage.manager import LogManager
 from ottla.cluster.embedded import EmbeddedStore
-from ottla.cluster.image import CLUSTER_WIDE, BrokerImage, ClusterImage, Endpoint
+from ottla.cluster.image import CLUSTER_WIDE, BrokerImage, ClusterImage, Endpoint, ImageChange
+from ottla.cluster.store import MetadataStore
 from ottla.config.broker import BrokerSettings
 from ottla.config.listeners import ListenerAddress, advertised_listeners, opened_listeners
 from ottla.config.live import LiveConfig
@@ -75,16 +77,19 @@ class OpeningProgress:
 class Node:
     """One broker. `start` returns when it accepts connections; `stop` when everything is on disk."""
 
-    def __init__(self, settings: BrokerSettings) -> None:
-        self.clock = SystemClock()
+    def __init__(
+        self, settings: BrokerSettings, store: MetadataStore, *, clock: Clock | None = None, disk: Disk | None = None
+    ) -> None:
+        self.clock = clock or SystemClock()
         self.config = LiveConfig(settings)
         self.node_id = settings.node_id
-        self.store = EmbeddedStore.open(settings.data_dirs[0])
+        self.store = store
         self.logs = LogManager(
             settings,
             self.config.topic,
             self.clock,
             cluster_id=self.store.image.cluster_id,
+            disk=disk,
             progress=OpeningProgress(self.clock),
         )
         self.cleaner = LogCleaner(self.logs, lambda: self.config.broker, self.clock)
@@ -106,9 +111,9 @@ class Node:
 
     async def start(self) -> list[str]:
         """Returns the addresses that accept connections, as `NAME://host:port`."""
-        self._apply_settings(None, self.store.image)
+        self._load_settings(self.store.image)
         await asyncio.to_thread(self.logs.open)
-        self.partitions.apply(None, self.store.image)
+        self.partitions.load(self.store.image)
         self._forget_strays()
         self.store.subscribe(self._on_change)
         self.groups.on_topics_changed(self.store.image.topics)
@@ -136,7 +141,7 @@ class Node:
             await self._jobs.stop()
         await self.cleaner.stop()
         await asyncio.to_thread(self.logs.close)
-        self.store.close()
+        await self.store.close()
 
     def _handler_context(self) -> Broker:
         return Broker(
@@ -156,32 +161,35 @@ class Node:
             served_apis=advertised(),
         )
 
-    def _on_change(self, old: ClusterImage, new: ClusterImage) -> None:
-        self._apply_settings(old, new)
-        self.partitions.apply(old, new)
-        gone = [name for name in old.topics if name not in new.topics]
+    def _on_change(self, change: ImageChange) -> None:
+        self._apply_settings(change)
+        self.partitions.apply(change)
+        gone = [topic.name for topic in change.removed if topic.name not in change.new.topics]
         if gone:
             self.groups.on_topics_deleted(gone)
-        if old.group_configs is not new.group_configs:
-            self.groups.on_group_configs_changed(new.group_configs)
-        if old.topics is not new.topics:
-            self.groups.on_topics_changed(new.topics)
+        if change.group_configs:
+            self.groups.on_group_configs_changed(change.new.group_configs)
+        if change.topics:
+            self.groups.on_topics_changed(change.new.topics)
         self.groups.refresh()
         self.transactions.refresh()
 
-    def _apply_settings(self, old: ClusterImage | None, new: ClusterImage) -> None:
-        if old is None or old.broker_configs is not new.broker_configs:
-            configs = new.broker_configs
-            self.config.update_broker(configs.get(CLUSTER_WIDE, {}), configs.get(str(self.node_id), {}))
-        before = old.topics if old is not None else {}
-        if before is new.topics:
-            return
-        for name in before:
-            if name not in new.topics:
-                self.config.update_topic(name, None)
-        for name, topic in new.topics.items():
-            if before.get(name) is not topic:
-                self.config.update_topic(name, topic.configs)
+    def _load_settings(self, image: ClusterImage) -> None:
+        self._apply_broker_settings(image)
+        for name, topic in image.topics.items():
+            self.config.update_topic(name, topic.configs)
+
+    def _apply_settings(self, change: ImageChange) -> None:
+        if change.broker_configs:
+            self._apply_broker_settings(change.new)
+        for topic in change.removed:
+            self.config.update_topic(topic.name, None)
+        for topic in change.written:
+            self.config.update_topic(topic.name, topic.configs)
+
+    def _apply_broker_settings(self, image: ClusterImage) -> None:
+        configs = image.broker_configs
+        self.config.update_broker(configs.get(CLUSTER_WIDE, {}), configs.get(str(self.node_id), {}))
 
     def _forget_strays(self) -> None:
         """Directories of topics that are gone: their deletion was cut short by a crash."""
@@ -273,6 +281,11 @@ def run(settings: BrokerSettings, *, announce: Callable[[str], None]) -> int:
         return runner.run(_serve(settings, announce))
 
 
+async def open_store(settings: BrokerSettings) -> MetadataStore:
+    """Where this broker's metadata is kept, with its newest picture loaded."""
+    return EmbeddedStore.open(settings.data_dirs[0])
+
+
 def _calm_garbage_collection() -> None:
     """What exists now lives as long as the broker, and requests make next to no cycles: look for them rarely."""
     gc.collect()
@@ -290,7 +303,7 @@ async def _serve(settings: BrokerSettings, announce: Callable[[str], None]) -> i
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    node = Node(settings)
+    node = Node(settings, await open_store(settings))
     try:
         addresses = await node.start()
         _calm_garbage_collection()

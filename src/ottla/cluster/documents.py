@@ -11,7 +11,7 @@
 Pure: bytes in, images out. What is unknown is passed over, so that other documents can live beside these.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote, unquote
 from uuid import UUID
 
@@ -97,14 +97,27 @@ def cluster_id_document(cluster_id: str) -> bytes:
     return msgspec.json.encode(_ClusterId(id=cluster_id))
 
 
-def topic_document(topic_id: UUID, partitions: Iterable[PartitionImage]) -> bytes:
-    replicas = {str(number): partition.replicas for number, partition in enumerate(partitions)}
-    return msgspec.json.encode(_Topic(topic_id=format_topic_id(topic_id), partitions=replicas))
-
-
-def partition_document(partition: PartitionImage) -> bytes:
+def topic_document(topic_id: UUID, partitions: Sequence[PartitionImage]) -> bytes:
+    numbered = [(str(number), partition) for number, partition in enumerate(partitions)]
     return msgspec.json.encode(
-        _PartitionState(leader=partition.leader, leader_epoch=partition.leader_epoch, isr=partition.isr)
+        _Topic(
+            topic_id=format_topic_id(topic_id),
+            partitions={number: partition.replicas for number, partition in numbered},
+            adding_replicas={number: partition.adding for number, partition in numbered if partition.adding},
+            removing_replicas={number: partition.removing for number, partition in numbered if partition.removing},
+        )
+    )
+
+
+def partition_document(partition: PartitionImage, controller_epoch: int = 0) -> bytes:
+    """`controller_epoch` is noted for people who look for who wrote it; nothing depends on it."""
+    return msgspec.json.encode(
+        _PartitionState(
+            leader=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            isr=partition.isr,
+            controller_epoch=controller_epoch,
+        )
     )
 
 
@@ -189,17 +202,17 @@ def _edited(name: str, edit: _TopicEdit, before: TopicImage | None) -> TopicImag
             return None
         document = msgspec.json.decode(edit.topic, type=_Topic)
         topic_id = parse_topic_id(document.topic_id)
-        replicas = [document.partitions[str(number)] for number in range(len(document.partitions))]
+        held = [_held(document, str(number)) for number in range(len(document.partitions))]
         if before is not None and before.topic_id != topic_id:
             before = None
     elif before is not None:
-        topic_id, replicas = before.topic_id, [partition.replicas for partition in before.partitions]
+        topic_id, held = before.topic_id, [(each.replicas, each.adding, each.removing) for each in before.partitions]
     else:
         return None
     known = before.partitions if before is not None else ()
     partitions = tuple(
-        _partition(edit.states.get(number), held, known[number] if number < len(known) else None)
-        for number, held in enumerate(replicas)
+        _partition(edit.states.get(number), who, known[number] if number < len(known) else None)
+        for number, who in enumerate(held)
     )
     configs = before.configs if before is not None else {}
     if edit.config_written:
@@ -207,13 +220,28 @@ def _edited(name: str, edit: _TopicEdit, before: TopicImage | None) -> TopicImag
     return TopicImage(name, topic_id, partitions, configs)
 
 
+_Held = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+"""Replicas of a partition, and which of them are being added and removed."""
+
+
+def _held(document: _Topic, number: str) -> _Held:
+    return (
+        document.partitions[number],
+        document.adding_replicas.get(number, ()),
+        document.removing_replicas.get(number, ()),
+    )
+
+
 _decode_state = msgspec.json.Decoder(_PartitionState).decode
 
 
-def _partition(document: bytes | None, replicas: tuple[int, ...], before: PartitionImage | None) -> PartitionImage:
+def _partition(document: bytes | None, held: _Held, before: PartitionImage | None) -> PartitionImage:
     if document is not None:
         state = _decode_state(document)
-        return PartitionImage(state.leader, state.leader_epoch, replicas, state.isr)
+        return PartitionImage(state.leader, state.leader_epoch, held[0], state.isr, *held[1:])
     if before is None:
-        return PartitionImage(NO_LEADER, 0, replicas, ())
-    return before if before.replicas == replicas else replace(before, replicas=replicas)
+        return PartitionImage(NO_LEADER, 0, held[0], (), *held[1:])
+    replicas, adding, removing = held
+    if (before.replicas, before.adding, before.removing) == held:
+        return before
+    return replace(before, replicas=replicas, adding=adding, removing=removing)

@@ -15,12 +15,22 @@ import msgspec
 from msgspec.structs import replace
 
 from ottla.cluster.documents import CLUSTER_ID_PATH, apply_documents, cluster_id_document
-from ottla.cluster.image import BrokerImage, ClusterImage
-from ottla.cluster.store import ABSENT, Document, StoreError, Subscriber, VersionConflict, Write
+from ottla.cluster.image import BrokerImage, ClusterImage, changes_between
+from ottla.cluster.store import (
+    ABSENT,
+    Document,
+    Session,
+    SessionObserver,
+    StoreError,
+    Subscriber,
+    VersionConflict,
+    Write,
+)
 from ottla.model.errors import OttlaError
 from ottla.model.names import format_topic_id, new_topic_id
 
 FILE_NAME = "metadata.sqlite"
+NEVER_MS = 2**63 - 1
 _BROKER_DOCUMENTS = ("/brokers/topics/", "/config/")  # these are in the image; reading their data again is not needed
 
 
@@ -36,6 +46,7 @@ class EmbeddedStore:
         self._versions: dict[str, int] = {}
         self._other_documents: dict[str, bytes] = {}
         self._image = ClusterImage()
+        self._epoch = 0
         self._load()
 
     @classmethod
@@ -81,7 +92,19 @@ class EmbeddedStore:
     def version(self, path: str) -> int:
         return self._versions.get(path, ABSENT)
 
-    async def commit(self, writes: Sequence[Write]) -> None:
+    @property
+    def session(self) -> Session:
+        """A file in the broker's own directory is always there."""
+        return Session.CONNECTED
+
+    @property
+    def session_timeout_ms(self) -> int:
+        return NEVER_MS
+
+    def on_session(self, observer: SessionObserver) -> None:
+        """It never changes."""
+
+    async def commit(self, writes: Sequence[Write], *, as_controller: bool = False) -> None:
         # What was begun is carried to its end even if the caller goes away: file and image must not part.
         task = asyncio.ensure_future(self._commit(tuple(writes)))
         self._commits.add(task)
@@ -90,10 +113,11 @@ class EmbeddedStore:
 
     async def register_broker(self, broker: BrokerImage) -> None:
         """Brokers are known while they run, so this one is kept in memory only. It is its own controller."""
-        brokers = {**self._image.brokers, broker.id: broker}
+        self._epoch += 1
+        brokers = {**self._image.brokers, broker.id: replace(broker, epoch=self._epoch)}
         self._publish(replace(self._image, brokers=brokers, controller_id=broker.id))
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Finish the commit under way, if any, and close the file."""
         self._writer.shutdown(wait=True)
         self._connection.close()
@@ -148,9 +172,10 @@ class EmbeddedStore:
             raise
 
     def _publish(self, image: ClusterImage) -> None:
-        old, self._image = self._image, image
+        change = changes_between(self._image, image)
+        self._image = image
         for callback in tuple(self._subscribers):
-            callback(old, image)
+            callback(change)
 
 
 def _sync_directory(directory: Path) -> None:

@@ -8,18 +8,24 @@ from msgspec.structs import replace
 
 NO_LEADER = -1
 NO_CONTROLLER = -1
+NO_BROKER_EPOCH = -1
 
 CLUSTER_WIDE = ""
 """The key under which `broker_configs` holds the settings of all brokers at once."""
 
 
 class PartitionImage(Struct, frozen=True):
-    """Who holds a partition. The epoch grows with every change of leader."""
+    """Who holds a partition. The epoch grows with every change of leader, not with changes of the in-sync replicas.
+
+    While it is being moved, `replicas` has the old and the new brokers; `adding` and `removing` tell which is which.
+    """
 
     leader: int
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
 
 
 class TopicImage(Struct, frozen=True):
@@ -41,9 +47,14 @@ class Endpoint(Struct, frozen=True):
 
 
 class BrokerImage(Struct, frozen=True):
+    """A broker that runs. Its epoch tells one life from the next; a later life has a larger one."""
+
     id: int
     rack: str | None
     endpoints: tuple[Endpoint, ...]
+    epoch: int = NO_BROKER_EPOCH
+    incarnation: str = ""
+    """Names its first data directory: who registers an id that is taken knows whether it was itself, before."""
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """The endpoint with this listener's name."""
@@ -58,6 +69,7 @@ class ClusterImage(Struct, frozen=True):
 
     cluster_id: str = ""
     controller_id: int = NO_CONTROLLER
+    controller_epoch: int = 0
     brokers: Mapping[int, BrokerImage] = {}
     topics: Mapping[str, TopicImage] = {}
     names_by_id: Mapping[UUID, str] = {}
@@ -85,20 +97,46 @@ class ClusterImage(Struct, frozen=True):
 
 
 class ImageChange(Struct, frozen=True):
-    """What differs between two pictures."""
+    """Two pictures, one after the other, and what differs between them.
 
-    written: tuple[TopicImage, ...]
-    removed: tuple[TopicImage, ...]
-    broker_configs: bool
+    `written` are topics that are new or changed, as they are now; `removed` those that are gone or were replaced by
+    another of the same name, as they were.
+    """
+
+    old: ClusterImage
+    new: ClusterImage
+    written: tuple[TopicImage, ...] = ()
+    removed: tuple[TopicImage, ...] = ()
+
+    @property
+    def topics(self) -> bool:
+        return bool(self.written or self.removed)
+
+    @property
+    def brokers(self) -> bool:
+        return self.old.brokers is not self.new.brokers
+
+    @property
+    def controller(self) -> bool:
+        old, new = self.old, self.new
+        return (old.controller_id, old.controller_epoch) != (new.controller_id, new.controller_epoch)
+
+    @property
+    def broker_configs(self) -> bool:
+        return self.old.broker_configs is not self.new.broker_configs
+
+    @property
+    def group_configs(self) -> bool:
+        return self.old.group_configs is not self.new.group_configs
 
 
 def changes_between(old: ClusterImage, new: ClusterImage) -> ImageChange:
-    """Topics new or changed, topics gone (or replaced by another of that name), and whether broker settings differ.
+    """The change from one picture to the next.
 
     Topics that did not change are the same object in both pictures, so this compares identities only.
     """
     if old.topics is new.topics:
-        return ImageChange((), (), old.broker_configs is not new.broker_configs)
+        return ImageChange(old, new)
     before, after = old.topics, new.topics
     written = tuple(topic for name, topic in after.items() if before.get(name) is not topic)
     removed = tuple(
@@ -106,4 +144,4 @@ def changes_between(old: ClusterImage, new: ClusterImage) -> ImageChange:
         for name, topic in before.items()
         if after.get(name) is not topic and (name not in after or after[name].topic_id != topic.topic_id)
     )
-    return ImageChange(written, removed, old.broker_configs is not new.broker_configs)
+    return ImageChange(old, new, written, removed)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ottla.cluster.documents import (
     PRODUCER_IDS_PATH,
@@ -22,7 +23,7 @@ from ottla.cluster.documents import (
     topic_path,
 )
 from ottla.cluster.embedded import FILE_NAME, EmbeddedStore
-from ottla.cluster.image import BrokerImage, ClusterImage, Endpoint, PartitionImage
+from ottla.cluster.image import BrokerImage, Endpoint, ImageChange, PartitionImage
 from ottla.cluster.store import ABSENT, StoreError, VersionConflict, Write
 from ottla.model.errors import ErrorCode, OttlaError
 
@@ -40,21 +41,21 @@ def creation(name: str, partitions: int = 1) -> list[Write]:
 def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
     opened = EmbeddedStore.open(tmp_path / "data")
     yield opened
-    opened.close()
+    asyncio.run(opened.close())
 
 
 def test_a_change_is_in_the_image_and_there_after_reopening(store: EmbeddedStore, tmp_path: Path) -> None:
-    seen: list[tuple[ClusterImage, ClusterImage]] = []
-    unsubscribe = store.subscribe(lambda old, new: seen.append((old, new)))
+    seen: list[ImageChange] = []
+    unsubscribe = store.subscribe(seen.append)
     before = store.image
     asyncio.run(store.commit(creation("a", 3)))
-    assert [(old is before, new is store.image) for old, new in seen] == [(True, True)]
+    assert [(change.old is before, change.new is store.image) for change in seen] == [(True, True)]
     unsubscribe()
     block = producer_ids_document(ProducerIdBlock(1, 0, 999))
     asyncio.run(store.commit([Write(PRODUCER_IDS_PATH, block, ABSENT)]))
     assert len(seen) == 1
     image = store.image
-    store.close()
+    asyncio.run(store.close())
     again = EmbeddedStore.open(tmp_path / "data")
     assert again.image == image
     assert len(again.image.topics["a"].partitions) == 3
@@ -62,16 +63,16 @@ def test_a_change_is_in_the_image_and_there_after_reopening(store: EmbeddedStore
     assert document is not None
     assert document.data == block
     assert again.version(topic_path("a")) == 0
-    again.close()
+    asyncio.run(again.close())
 
 
 def test_the_cluster_id_is_made_once(store: EmbeddedStore, tmp_path: Path) -> None:
     cluster_id = store.image.cluster_id
-    store.close()
+    asyncio.run(store.close())
     again = EmbeddedStore.open(tmp_path / "data")
     assert len(cluster_id) == 22
     assert again.image.cluster_id == cluster_id
-    again.close()
+    asyncio.run(again.close())
 
 
 def test_versions_guard_every_document(store: EmbeddedStore) -> None:
@@ -109,10 +110,10 @@ def test_a_caller_that_goes_away_leaves_file_and_image_in_step(store: EmbeddedSt
 
     asyncio.run(begin_and_leave())
     assert set(store.image.topics) == {"a", "b"}
-    store.close()
+    asyncio.run(store.close())
     again = EmbeddedStore.open(tmp_path / "data")
     assert set(again.image.topics) == {"a", "b"}
-    again.close()
+    asyncio.run(again.close())
 
 
 def test_a_full_disk_refuses_the_change_and_harms_nothing(store: EmbeddedStore, tmp_path: Path) -> None:
@@ -128,20 +129,20 @@ def test_a_full_disk_refuses_the_change_and_harms_nothing(store: EmbeddedStore, 
     assert store.image is image
     store._connection.execute("PRAGMA max_page_count=100000")
     asyncio.run(store.commit(creation("big", 2000)))
-    store.close()
+    asyncio.run(store.close())
     again = EmbeddedStore.open(tmp_path / "data")
     assert {name: len(topic.partitions) for name, topic in again.image.topics.items()} == {"before": 1, "big": 2000}
-    again.close()
+    asyncio.run(again.close())
 
 
 def test_a_running_broker_is_known_but_not_written_down(store: EmbeddedStore, tmp_path: Path) -> None:
     broker = BrokerImage(7, "rack", (Endpoint("PLAINTEXT", "h", 9092),))
     asyncio.run(store.register_broker(broker))
-    assert (store.image.brokers, store.image.controller_id) == ({7: broker}, 7)
-    store.close()
+    assert (store.image.brokers, store.image.controller_id) == ({7: replace(broker, epoch=1)}, 7)
+    asyncio.run(store.close())
     again = EmbeddedStore.open(tmp_path / "data")
     assert not again.image.brokers
-    again.close()
+    asyncio.run(again.close())
 
 
 def test_a_second_broker_on_the_same_directory_is_turned_away(store: EmbeddedStore, tmp_path: Path) -> None:
@@ -193,7 +194,7 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
             acknowledged += [line.strip() for line in process.stdout if line.endswith("\n")]
         store = EmbeddedStore.open(tmp_path)
         topics = store.image.topics
-        store.close()
+        asyncio.run(store.close())
         assert set(acknowledged) <= set(topics)
         # Whatever came through did so as a whole.
         assert all(len(t.partitions) == 5 and all(p.leader == 1 for p in t.partitions) for t in topics.values())

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ottla.broker.replication.partition import Partition
 from ottla.broker.storage.manager import LogManager
-from ottla.cluster.image import ClusterImage, TopicImage
+from ottla.cluster.image import ClusterImage, ImageChange, TopicImage
 from ottla.config.live import LiveConfig
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
@@ -44,17 +44,19 @@ class Partitions:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
         return name
 
-    def apply(self, old: ClusterImage | None, new: ClusterImage) -> None:
+    def load(self, image: ClusterImage) -> None:
+        """Take up everything that the first image gives to this broker."""
+        for topic in image.topics.values():
+            self._apply_topic(topic)
+        self._reconfigure_all()
+
+    def apply(self, change: ImageChange) -> None:
         """Create, reconfigure and delete what changed between two images."""
-        before = old.topics if old is not None else {}
-        for name, topic in before.items():
-            successor = new.topics.get(name)
-            if successor is None or successor.topic_id != topic.topic_id:
-                self._remove(topic)
-        for name, topic in new.topics.items():
-            if before.get(name) is not topic:
-                self._apply_topic(topic)
-        if old is None or old.broker_configs is not new.broker_configs:
+        for topic in change.removed:
+            self._remove(topic)
+        for topic in change.written:
+            self._apply_topic(topic)
+        if change.broker_configs:
             self._reconfigure_all()
 
     def _apply_topic(self, topic: TopicImage) -> None:

@@ -23,7 +23,7 @@ def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
     opened = EmbeddedStore.open(tmp_path)
     asyncio.run(opened.register_broker(BrokerImage(1, None, ())))
     yield opened
-    opened.close()
+    asyncio.run(opened.close())
 
 
 def controller_of(store: EmbeddedStore) -> Controller:
@@ -60,11 +60,11 @@ def test_nothing_is_left_of_a_deleted_topic(store: EmbeddedStore, tmp_path: Path
         assert store.image.topics == before
 
     asyncio.run(live())
-    store.close()
+    asyncio.run(store.close())
     again = EmbeddedStore.open(tmp_path)
     assert not again.image.topics
     assert again.version("/config/topics/a") == -1
-    again.close()
+    asyncio.run(again.close())
 
 
 def test_validate_only_changes_nothing(store: EmbeddedStore) -> None:
@@ -115,11 +115,11 @@ def test_producer_ids_are_never_given_twice(store: EmbeddedStore, tmp_path: Path
 
     first = asyncio.run(take(controller_of(store), PRODUCER_ID_BLOCK + 3))
     assert first == list(range(PRODUCER_ID_BLOCK + 3))
-    store.close()
+    asyncio.run(store.close())
     again = EmbeddedStore.open(tmp_path)
     second = asyncio.run(take(controller_of(again), 3))
     assert second == [2 * PRODUCER_ID_BLOCK, 2 * PRODUCER_ID_BLOCK + 1, 2 * PRODUCER_ID_BLOCK + 2]
-    again.close()
+    asyncio.run(again.close())
 
 
 class Contended(EmbeddedStore):
@@ -127,7 +127,7 @@ class Contended(EmbeddedStore):
 
     conflicts = 0
 
-    async def commit(self, writes: Sequence[Write]) -> None:
+    async def commit(self, writes: Sequence[Write], *, as_controller: bool = False) -> None:
         if self.conflicts:
             self.conflicts -= 1
             raise VersionConflict(writes[0].path, 0, 1)
@@ -151,4 +151,4 @@ def test_a_lost_race_is_run_again_but_not_for_ever(tmp_path: Path, conflicts: in
             assert caught.value.code.retriable
 
     asyncio.run(live())
-    opened.close()
+    asyncio.run(opened.close())

@@ -20,7 +20,7 @@ from ottla.broker.handlers.table import advertised
 from ottla.broker.replication.partitions import Partitions
 from ottla.broker.storage.manager import LogManager
 from ottla.cluster.embedded import EmbeddedStore
-from ottla.cluster.image import CLUSTER_WIDE, BrokerImage, ClusterImage, Endpoint
+from ottla.cluster.image import CLUSTER_WIDE, BrokerImage, Endpoint, ImageChange
 from ottla.config.live import LiveConfig
 from ottla.config.load import settings_from
 from ottla.model.clock import ManualClock
@@ -89,14 +89,15 @@ class Harness:
 
     def close(self) -> None:
         self.logs.close()
-        self.store.close()
+        asyncio.run(self.store.close())
 
-    def _follow(self, old: ClusterImage, new: ClusterImage) -> None:
+    def _follow(self, change: ImageChange) -> None:
+        new = change.new
         configs = new.broker_configs
         self.config.update_broker(configs.get(CLUSTER_WIDE, {}), configs.get(str(NODE_ID), {}))
         for name, topic in new.topics.items():
             self.config.update_topic(name, topic.configs)
-        self.partitions.apply(old, new)
+        self.partitions.apply(change)
 
 
 @pytest.fixture
