@@ -30,7 +30,7 @@ def spark_installed() -> bool:
 
 
 def check_java(environment: Mapping[str, str]) -> Finding:
-    from ottla.spark.java import HOW_TO_GET_ONE, JAVA_VERSION_MIN, examine
+    from ottla.config.java import HOW_TO_GET_ONE, JAVA_VERSION_MIN, examine
 
     *passed_over, last = examine(environment)
     if not last.usable:

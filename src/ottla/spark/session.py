@@ -12,8 +12,9 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from ottla.config.java import find_java
 from ottla.model.errors import OttlaError
-from ottla.spark.java import find_java, home_for_spark
+from ottla.spark.java import home_for_spark
 
 LOCAL_MASTER = "local[*]"
 
@@ -84,7 +85,7 @@ def _java_for_a_new_jvm() -> Iterator[None]:
         yield
         return
     before = os.environ.get("JAVA_HOME")
-    os.environ["JAVA_HOME"] = str(home_for_spark(find_java(os.environ), os.environ))
+    os.environ["JAVA_HOME"] = str(home_for_spark(find_java(os.environ, wanted_by="Spark"), os.environ))
     try:
         yield
     finally:
