@@ -27,7 +27,9 @@ from ottla.broker.handlers.context import Broker
 from ottla.broker.handlers.fetch_sessions import FetchSessions
 from ottla.broker.handlers.table import advertised
 from ottla.broker.jobs import Job, Jobs
+from ottla.broker.replication.connected_peers import ConnectedPeers
 from ottla.broker.replication.partitions import Partitions
+from ottla.broker.replication.peers import Peers
 from ottla.broker.server.dispatch import Dispatcher
 from ottla.broker.server.listener import Listener, Server
 from ottla.broker.storage.compaction.cleaner import LogCleaner
@@ -37,7 +39,7 @@ from ottla.cluster.embedded import EmbeddedStore
 from ottla.cluster.image import CLUSTER_WIDE, BrokerImage, ClusterImage, Endpoint, ImageChange
 from ottla.cluster.store import MetadataStore
 from ottla.config.broker import BrokerSettings
-from ottla.config.listeners import ListenerAddress, advertised_listeners, opened_listeners
+from ottla.config.listeners import ListenerAddress, advertised_listeners, inter_broker_listener, opened_listeners
 from ottla.config.live import LiveConfig
 from ottla.model.clock import Clock
 from ottla.model.names import TRANSACTION_STATE, TopicPartition
@@ -78,7 +80,13 @@ class Node:
     """One broker. `start` returns when it accepts connections; `stop` when everything is on disk."""
 
     def __init__(
-        self, settings: BrokerSettings, store: MetadataStore, *, clock: Clock | None = None, disk: Disk | None = None
+        self,
+        settings: BrokerSettings,
+        store: MetadataStore,
+        *,
+        clock: Clock | None = None,
+        disk: Disk | None = None,
+        peers: Peers | None = None,
     ) -> None:
         self.clock = clock or SystemClock()
         self.config = LiveConfig(settings)
@@ -93,6 +101,7 @@ class Node:
             progress=OpeningProgress(self.clock),
         )
         self.cleaner = LogCleaner(self.logs, lambda: self.config.broker, self.clock)
+        self.peers = peers or ConnectedPeers(self.node_id, self.store, inter_broker_listener(settings))
         self.partitions = Partitions(self.node_id, self.logs, self.config)
         self.controller = Controller(self.store, self.config, self.node_id)
         self.groups = GroupCoordinator(
@@ -139,6 +148,7 @@ class Node:
             await self._server.stop(STOP_GRACE_SECONDS)
         if self._jobs is not None:
             await self._jobs.stop()
+        await self.peers.close()
         await self.cleaner.stop()
         await asyncio.to_thread(self.logs.close)
         await self.store.close()
@@ -154,6 +164,7 @@ class Node:
             logs=self.logs,
             groups=self.groups,
             transactions=self.transactions,
+            peers=self.peers,
             fetch_sessions=FetchSessions(
                 lambda: self.config.broker.max_incremental_fetch_session_cache_slots,
                 lambda: random.randrange(1, 2**31),  # noqa: S311 (an id, not a secret)

@@ -101,8 +101,8 @@ class BrokerSettings:
     inter_broker_listener_name: str | None = setting(
         None,
         type=SettingType.STRING,
-        doc="Listener for traffic between brokers. It must name one of the listeners; a broker on its own has no "
-        "such traffic.",
+        doc="Listener for traffic between brokers, by default the first one. It must name one of the listeners, the "
+        "same on all brokers; a broker on its own has no such traffic.",
     )
     socket_send_buffer_bytes: int = setting(
         102_400, at_least=-1, doc="Size of each socket's send buffer (SO_SNDBUF); -1 leaves it to the system."

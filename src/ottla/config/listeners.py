@@ -53,6 +53,11 @@ def advertised_listeners(settings: BrokerSettings) -> tuple[ListenerAddress, ...
     return _addresses("advertised.listeners", settings.advertised_listeners, settings, advertised=True)
 
 
+def inter_broker_listener(settings: BrokerSettings) -> str:
+    """The name of the listener that brokers use among themselves: the first one unless a setting says otherwise."""
+    return (settings.inter_broker_listener_name or opened_listeners(settings)[0].name).upper()
+
+
 def listener_problems(settings: BrokerSettings) -> list[str]:
     """Everything wrong with the listeners, in words."""
     try:

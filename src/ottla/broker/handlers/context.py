@@ -11,6 +11,7 @@ from ottla.broker.coordination.runtime import GroupCoordinator
 from ottla.broker.coordination.transaction_runtime import TransactionCoordinator
 from ottla.broker.handlers.fetch_sessions import FetchSessions
 from ottla.broker.replication.partitions import Partitions
+from ottla.broker.replication.peers import Peers
 from ottla.broker.storage.log import LogSlice
 from ottla.broker.storage.manager import LogManager
 from ottla.cluster.store import MetadataStore
@@ -41,6 +42,7 @@ class Broker:
     logs: LogManager
     groups: GroupCoordinator
     transactions: TransactionCoordinator
+    peers: Peers
     fetch_sessions: FetchSessions
     served_apis: Sequence[ServedApi]
 

@@ -17,6 +17,7 @@ from ottla.broker.coordination.transaction_runtime import TransactionCoordinator
 from ottla.broker.handlers.context import Broker, Call
 from ottla.broker.handlers.fetch_sessions import FetchSessions
 from ottla.broker.handlers.table import advertised
+from ottla.broker.replication.connected_peers import ConnectedPeers
 from ottla.broker.replication.partitions import Partitions
 from ottla.broker.storage.manager import LogManager
 from ottla.cluster.embedded import EmbeddedStore
@@ -65,6 +66,7 @@ class Harness:
                 LocalMarkers(self.partitions, groups, self.store, self.clock),
                 controller.allocate_producer_id,
             ),
+            peers=ConnectedPeers(NODE_ID, self.store, "PLAINTEXT"),
             fetch_sessions=FetchSessions(lambda: 10, lambda: 1),
             served_apis=advertised(),
         )
