@@ -4,6 +4,7 @@ With one replica everything appended is committed at once, so the high watermark
 """
 
 import asyncio
+from collections.abc import Awaitable
 
 from ottla.broker.replication.waiters import FetchWait
 from ottla.broker.storage.log import SIZE_MAX, AbortedTransaction, AppendResult, Log, LogSlice
@@ -27,6 +28,10 @@ class Partition:
         self.isr = state.isr
         self.waiters: set[FetchWait] = set()
         self._flushing = asyncio.Lock()
+
+    @property
+    def is_leader(self) -> bool:
+        return True
 
     @property
     def high_watermark(self) -> int:
@@ -125,6 +130,10 @@ class Partition:
         """The partition is going away: whoever waits for it is answered now."""
         for waiter in tuple(self.waiters):
             waiter.finish_soon()
+
+    def when_committed(self, offset: int) -> Awaitable[None] | None:
+        """None when everything below the offset is committed, or else something that is done when it is."""
+        return self.flush_to(offset) if self.flush_due else None
 
     @property
     def flush_due(self) -> bool:
