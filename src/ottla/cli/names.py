@@ -24,6 +24,14 @@ COMMANDS: tuple[Command, ...] = (
         "kafka-server-start",
         ("kafka.Kafka",),
     ),
+    Command("cluster", "cluster", "run a whole cluster on this machine: ZooKeeper and brokers"),
+    Command(
+        "zookeeper",
+        "zookeeper",
+        "run a ZooKeeper server, where the brokers of a cluster keep their metadata",
+        "zookeeper-server-start",
+        ("org.apache.zookeeper.server.quorum.QuorumPeerMain",),
+    ),
     Command(
         "topics",
         "topics",

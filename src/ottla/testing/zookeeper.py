@@ -14,6 +14,7 @@ from typing import Self
 
 from ottla.cluster.zookeeper_server import Member, command, write_config
 from ottla.model.errors import OttlaError
+from ottla.testing.child import guard
 from ottla.testing.ports import free_ports
 from ottla.testing.waiting import wait_until
 
@@ -30,9 +31,6 @@ TEST_SETTINGS: Mapping[str, str | int] = {
     "preAllocSize": 1_024,
     "autopurge.purgeInterval": 0,
 }
-
-# Ends the server when the process that started it has ended, however it did: the kernel then closes the pipe.
-_GUARD = 'cat > /dev/null; kill -9 "$1" 2> /dev/null'
 
 
 class ZooKeeperDidNotStart(OttlaError):
@@ -77,9 +75,7 @@ class ZooKeeperMember:
                 stderr=log_file,
                 start_new_session=True,
             )
-        self._guard = subprocess.Popen(
-            ["/bin/sh", "-c", _GUARD, "guard", str(self._process.pid)], stdin=subprocess.PIPE, start_new_session=True
-        )
+        self._guard = guard(self._process.pid)
         return self
 
     def kill(self) -> None:
