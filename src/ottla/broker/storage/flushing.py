@@ -24,6 +24,11 @@ class Flusher:
         self._disk = disk
         self._segments = segments
 
+    def relocated(self, directory: str) -> None:
+        """The directory has another name now, which the next flush brings to disk too."""
+        self._directory = directory
+        self.names_dirty = True
+
     def flush_once(self, from_offset: int) -> bool:
         """Force what was appended from `from_offset` on to disk. The caller holds `lock`.
 
@@ -59,3 +64,5 @@ class Flusher:
                 self._disk.sync_path(os.path.join(self._directory, PARTITION_METADATA))
         if names_dirty or epochs_dirty:
             self._disk.sync_path(self._directory)
+        if names_dirty:
+            self._disk.sync_path(os.path.dirname(self._directory))  # that the directory itself has this name

@@ -20,7 +20,7 @@ from ottla.broker.storage.markers import Marker, encode_marker, read_marker
 from ottla.broker.storage.producer_state import ProducerState
 from ottla.broker.storage.results import AppendResult, LogSlice
 from ottla.broker.storage.retention import expired_segments
-from ottla.broker.storage.rolling import RollRules
+from ottla.broker.storage.rolling import RollRules, runs_of_batches
 from ottla.broker.storage.segment import Segment, segment_prefix
 from ottla.broker.storage.segments import SegmentList
 from ottla.broker.storage.snapshots import SnapshotFiles, rebuild_producers
@@ -46,6 +46,7 @@ from ottla.protocol.records import CONTROL, LOG_APPEND_TIME, BatchHeader
 __all__ = ["AbortedTransaction", "AppendOrigin", "AppendResult", "Log", "LogEnvironment", "LogSlice"]
 
 NO_TIME = -1
+NO_OFFSET = -1
 SIZE_MAX = 2**63 - 1
 
 
@@ -89,6 +90,10 @@ class Log:
         self.failure: str | None = None
         self.cleaned_to: int | None = None
         """Up to where the log cleaner has been through; None when it never was."""
+        self.cut_to: int | None = None
+        """The lowest end that truncations gave the log since whoever copies it last took note."""
+        self.being_copied = False
+        """A copy in another directory is being made: until it is done the log must not be cleaned."""
         self.segments = SegmentList(segments)
         # No abort is known after this offset, so most reads need not look for one.
         self._last_abort = max((s.transactions.last_offset for s in segments if s.transactions.stored), default=-1)
@@ -221,30 +226,48 @@ class Log:
         batches = check_replicated(records, self.end_offset)
         if not batches:
             return AppendResult(self.end_offset, self.end_offset - 1, NO_TIME, self.start_offset, False, 0, 0, 0)
-        first_offset, expected = batches[0][1].base_offset, batches[-1][1].next_offset
-        length = batches[-1][0] + batches[-1][1].size
-        newest = max(header.max_timestamp for _, header in batches)
         try:
-            if self._roll_rules.must_roll(self.segments.active, length, expected - 1, newest, now_ms):
-                self._roll(now_ms, base_offset=first_offset)
-            for _, header in batches:
-                if header.leader_epoch > self.leader_epochs.latest:
-                    self._assign_epoch(header.leader_epoch, header.base_offset)
-            self.segments.active.append_many(
-                memoryview(records)[:length], [(h.size, h.last_offset, h.max_timestamp) for _, h in batches]
-            )
+            for run in runs_of_batches(batches, self.config.segment_bytes):
+                self._append_run(records, run, now_ms)
         except (OSError, CorruptBatch) as error:
             raise self._storage_error(error, "cannot append to") from error
-        self._set_end(expected, self.segments.active)
+        count = sum(header.record_count for _, header in batches)
+        length = batches[-1][0] + batches[-1][1].size
+        return AppendResult(
+            batches[0][1].base_offset, self.end_offset - 1, NO_TIME, self.start_offset, False, count, length,
+            len(batches),
+        )  # fmt: skip
+
+    def _append_run(self, records: Buffer, batches: list[tuple[int, BatchHeader]], now_ms: int) -> None:
+        """Neighbouring batches that fit into one segment, in one write."""
+        first, last = batches[0], batches[-1]
+        start, end = first[0], last[0] + last[1].size
+        newest = max(header.max_timestamp for _, header in batches)
+        if self._roll_rules.must_roll(self.segments.active, end - start, last[1].last_offset, newest, now_ms):
+            self._roll(now_ms, base_offset=first[1].base_offset)
+        for _, header in batches:
+            if header.leader_epoch > self.leader_epochs.latest:
+                self._assign_epoch(header.leader_epoch, header.base_offset)
+        self.segments.active.append_many(
+            memoryview(records)[start:end], [(h.size, h.last_offset, h.max_timestamp) for _, h in batches]
+        )
+        self._set_end(last[1].next_offset, self.segments.active)
         for position, header in batches:
             if header.is_control:
                 self._end_transaction(header, header.base_offset, memoryview(records)[position:])
             else:
                 self.producers.update(header, header.base_offset, header.max_timestamp)
-        count = sum(header.record_count for _, header in batches)
-        return AppendResult(
-            first_offset, expected - 1, NO_TIME, self.start_offset, False, count, length, len(batches)
-        )  # fmt: skip
+
+    def skip_to(self, offset: int, now_ms: int) -> None:
+        """Go on at `offset`: the log that this one follows has nothing between its end and there any more."""
+        self._check_alive()
+        if offset <= self.end_offset:
+            return
+        try:
+            self._roll(now_ms, base_offset=offset)
+        except (OSError, CorruptBatch) as error:
+            raise self._storage_error(error, "cannot roll") from error
+        self._set_end(offset, self.segments.active)
 
     def _roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
         """Begin a new segment. The finished one is forced to disk by the next flush, not here."""
@@ -274,6 +297,16 @@ class Log:
             index_interval_bytes=self.config.index_interval_bytes,
             preallocate_bytes=self.config.segment_bytes if self.config.preallocate else 0,
         )  # fmt: skip
+
+    def begin_epoch(self, epoch: int) -> None:
+        """A new leader's reign begins at the end of the log, whether or not it will write anything."""
+        self._check_alive()
+        if epoch <= self.leader_epochs.latest:
+            return
+        try:
+            self._assign_epoch(epoch, self.end_offset)
+        except OSError as error:
+            raise self._storage_error(error, "cannot write the epochs of") from error
 
     def _assign_epoch(self, epoch: int, base_offset: int) -> None:
         if self.leader_epochs.assign(epoch, base_offset):
@@ -406,15 +439,68 @@ class Log:
     def truncate_to(self, offset: int) -> None:
         """Cut off every batch that reaches to `offset` or beyond, so that `end_offset` is at most `offset`."""
         self._check_alive()
-        if offset >= self.end_offset:
-            return
         with self._flusher.lock:
             try:
-                self._truncate(offset)
+                if offset < self.end_offset:
+                    self._truncate(offset)
+                elif self.leader_epochs.truncate_end(offset):  # a reign without records may have begun at the end
+                    self._write_epochs()
             except (OSError, CorruptBatch) as error:
                 raise self._storage_error(error, "cannot read") from error
 
+    def start_anew_at(self, offset: int) -> None:
+        """Drop everything and go on at `offset`: what a follower does that is behind the leader's first record."""
+        self._check_alive()
+        with self._flusher.lock:
+            try:
+                self._truncate(min(offset, self.segments.first_base_offset))
+                if offset != self.segments.first_base_offset:
+                    old = self.segments.all
+                    self.segments.replace([self._new_segment(offset, old[0].created_ms)])
+                    self._discard(old)
+                    self.segments.active.transactions.pin()
+                self._set_end(offset, self.segments.active)
+                self.start_offset = self.recovery_point = offset
+                self.cleaned_to = None
+                self._last_abort = -1
+                self.snapshots.remove_above(-1)
+                self.producers.clear()
+                self.leader_epochs.truncate_end(-1)
+                self._write_epochs()
+            except (OSError, CorruptBatch) as error:
+                raise self._storage_error(error, "cannot empty") from error
+            self._flusher.names_dirty = True
+            self._roll_rules = RollRules(self.config, self.tp, offset)
+
+    def restart_at(self, offset: int) -> None:
+        """Drop every record and go on from `offset`, where the log that this one follows now begins."""
+        self._check_alive()
+        with self._flusher.lock:
+            try:
+                self._restart(offset)
+            except (OSError, CorruptBatch) as error:
+                raise self._storage_error(error, "cannot truncate") from error
+
+    def _restart(self, offset: int) -> None:
+        segments = self.segments.all
+        self._note_cut(min(offset, self.start_offset))
+        self._discard(segments)
+        self.segments.replace([self._new_segment(offset, segments[-1].created_ms)])
+        self.segments.active.transactions.pin()
+        self._flusher.names_dirty = True
+        self.start_offset = self.recovery_point = offset
+        self._set_end(offset, self.segments.active)
+        self.cleaned_to = None
+        self.leader_epochs = LeaderEpochs()
+        self._write_epochs()
+        self.snapshots.remove_above(NO_OFFSET)
+        self.producers = ProducerState()
+
+    def _note_cut(self, offset: int) -> None:
+        self.cut_to = offset if self.cut_to is None else min(self.cut_to, offset)
+
     def _truncate(self, offset: int) -> None:
+        self._note_cut(offset)
         segments = self.segments.all
         kept = [segment for segment in segments if segment.base_offset < offset]
         end_offset = kept[-1].truncate(offset) if kept else offset
@@ -422,6 +508,7 @@ class Log:
         self.segments.replace(kept or [self._new_segment(offset, segments[0].created_ms)])
         self.segments.active.transactions.pin()
         self._set_end(end_offset, self.segments.active)
+        self._roll_rules = RollRules(self.config, self.tp, self.segments.active.base_offset)
         self.recovery_point = min(self.recovery_point, end_offset)
         self.start_offset = min(self.start_offset, end_offset)
         if self.cleaned_to is not None:
@@ -501,6 +588,14 @@ class Log:
             self.environment.discard(segment.retire(), self.config.file_delete_delay_ms)
 
     # -- the end
+
+    def relocate(self, directory: str) -> None:
+        """The directory has got this name. For the loop's thread, while nobody else uses the log."""
+        self.directory = directory
+        self.snapshots.directory = directory
+        self._flusher.relocated(directory)
+        for segment in self.segments.all:
+            segment.relocate(segment_prefix(directory, segment.base_offset))
 
     def close(self) -> None:
         """Bring files up to what memory knows, in the order a clean start trusts them. Blocks."""

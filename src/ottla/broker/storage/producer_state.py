@@ -98,6 +98,9 @@ class ProducerState:
         # First offsets of the open transactions, with their producers. A transaction begins at the end of the log, so
         # the order of arrival is the order of offsets and the oldest is always in front.
         self._open: OrderedDict[int, int] = OrderedDict()
+        # First offsets of transactions by the offset of their marker, while the marker may still be lost with a leader.
+        self._ended: OrderedDict[int, int] = OrderedDict()
+        self._first_ended: int | None = None
         self._verifying: dict[int, Verification] = {}
 
     def check(self, header: BatchHeader, *, from_client: bool) -> SentBatch | None:
@@ -209,6 +212,9 @@ class ProducerState:
             return None
         entry.current_txn_first_offset = NO_OFFSET
         self._open.pop(first, None)
+        self._ended[offset] = first
+        if self._first_ended is None or first < self._first_ended:
+            self._first_ended = first
         return EndedTransaction(header.producer_id, first, offset, next(iter(self._open), offset + 1))
 
     def _entry(self, header: BatchHeader) -> ProducerEntry:
@@ -228,8 +234,25 @@ class ProducerState:
         self._open = OrderedDict((entry.current_txn_first_offset, entry.producer_id) for entry in open_now)
 
     def first_unstable_offset(self) -> int | None:
-        """The first offset of the oldest open transaction."""
-        return next(iter(self._open), None)
+        """The first offset of the oldest transaction that is open, or whose end is not known to be committed."""
+        first = next(iter(self._open), None)
+        if self._first_ended is None or (first is not None and first < self._first_ended):
+            return first
+        return self._first_ended
+
+    def committed_to(self, high_watermark: int) -> None:
+        """Markers below the high watermark stand for ever: their transactions are decided."""
+        ended = self._ended
+        if not ended or next(iter(ended)) >= high_watermark:
+            return
+        while ended and next(iter(ended)) < high_watermark:
+            ended.popitem(last=False)
+        self._first_ended = min(ended.values(), default=None)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether there are transactions whose end is not known to be committed."""
+        return bool(self._ended)
 
     def open_transaction(self, producer_id: int, epoch: int | None = None) -> int | None:
         """Where the producer's open transaction begins, if it has one (of this epoch, when one is given)."""
@@ -275,6 +298,8 @@ class ProducerState:
     def clear(self) -> None:
         self.entries.clear()
         self._open.clear()
+        self._ended.clear()
+        self._first_ended = None
         self._verifying.clear()
 
 

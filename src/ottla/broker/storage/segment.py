@@ -500,6 +500,11 @@ class Segment:
         self._indexes = None
         self._file = None
 
+    def relocate(self, prefix: str) -> None:
+        """The files have moved with their directory. For the loop's thread, while nobody else uses the segment."""
+        self.prefix = prefix
+        self.transactions.path = prefix + SUFFIX_TXN_INDEX
+
     def detach(self) -> None:
         """Let go of the files' names, which another segment is about to take; readers of this one go on without."""
         with self._loading:

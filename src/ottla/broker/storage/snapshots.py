@@ -20,10 +20,10 @@ KEPT = 2
 class SnapshotFiles:
     """The .snapshot files of one partition; each holds the state before the record at its offset."""
 
-    __slots__ = ("_directory", "_disk", "offsets")
+    __slots__ = ("_disk", "directory", "offsets")
 
     def __init__(self, directory: str, disk: Disk, offsets: list[int]) -> None:
-        self._directory = directory
+        self.directory = directory
         self._disk = disk
         self.offsets = sorted(offsets)
 
@@ -58,7 +58,7 @@ class SnapshotFiles:
         return None
 
     def _path(self, offset: int) -> str:
-        return segment_prefix(self._directory, offset) + SUFFIX_SNAPSHOT
+        return segment_prefix(self.directory, offset) + SUFFIX_SNAPSHOT
 
 
 def rebuild_producers(
