@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ottla.pipelines.connectors.base import Sink, Source
+from ottla.pipelines.connectors.options import secret_fields
 from ottla.pipelines.secrets import Secrets
 from ottla.pipelines.spec import Entry, Pipeline
 from ottla.pipelines.steps.base import Step
@@ -36,7 +37,7 @@ class SourcePart:
     reading: Reading | None
 
     def open(self, secrets: Secrets) -> Source:
-        return _open(self.type, secrets.fill_in(self.entry))
+        return _open(self.type, self.entry, secrets)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +63,7 @@ class SinkPart:
     input: str | None
 
     def open(self, secrets: Secrets) -> Sink:
-        return _open(self.type, secrets.fill_in(self.entry))
+        return _open(self.type, self.entry, secrets)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +94,8 @@ class CheckedPipeline:
             yield from phase.sinks
 
 
-def _open(part: type[P], entry: Entry) -> P:
-    options: Any = msgspec.convert(entry, part.Options)  # type: ignore[attr-defined]
+def _open(part: type[P], entry: Entry, secrets: Secrets) -> P:
+    kind: Any = part.Options  # type: ignore[attr-defined]
+    secrets.learn(entry, secret_fields(kind))
+    options: Any = msgspec.convert(secrets.fill_in(entry), kind)
     return part(options)  # type: ignore[call-arg]

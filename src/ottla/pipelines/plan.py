@@ -7,7 +7,9 @@ a static frame, where rows can be set aside without reading anything twice.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from ottla.pipelines.connectors.options import shown_entry
 from ottla.pipelines.parts import CheckedPipeline, PhaseParts, SinkPart, SourcePart, StepPart
 from ottla.pipelines.spec import ONLY_PHASE
 
@@ -155,17 +157,17 @@ def _one_frame_is_enough(steps: Sequence[StepPart], sources: Sequence[str], targ
 
 
 def describe(plan: Plan) -> dict[str, object]:
-    """For `--json`. Entries are shown as the file has them: secrets are references there."""
+    """For `--json`. Entries are shown as the file has them: secrets are references there, or are left out."""
     return {
         "pipeline": plan.name,
         "queries": [
             {
                 "name": query.name,
-                "sources": {name: {"kind": part.kind, **part.entry} for name, part in query.sources.items()},
-                "tables": {name: {"kind": part.kind, **part.entry} for name, part in query.tables.items()},
+                "sources": {name: {"kind": part.kind, **_shown(part)} for name, part in query.sources.items()},
+                "tables": {name: {"kind": part.kind, **_shown(part)} for name, part in query.tables.items()},
                 "streaming": [step.label for step in query.streaming_steps],
                 "per_batch": [step.label for step in query.batch_steps],
-                "sinks": {sink.name: sink.entry for sink in query.sinks},
+                "sinks": {sink.name: _shown(sink) for sink in query.sinks},
                 "dead_letter": query.dead_letter,
                 "group": query.group,
                 "transactional_id": query.transactional_id if query.writes_topics else None,
@@ -184,7 +186,7 @@ def tree_lines(plan: Plan) -> Iterator[tuple[int, str]]:
         yield 1, f"query {query.name}: a batch every {limits.trigger}{most}"
         for kind, parts in (("source", query.sources), ("table", query.tables)):
             for name, part in parts.items():
-                yield 2, f"{kind} {name}: {_entry(part.kind, part.entry)}{_reading(part)}"
+                yield 2, f"{kind} {name}: {_entry(part)}{_reading(part)}"
         for where, steps in (("in the stream", query.streaming_steps), ("in each batch", query.batch_steps)):
             if steps:
                 yield 2, where
@@ -192,16 +194,21 @@ def tree_lines(plan: Plan) -> Iterator[tuple[int, str]]:
                 named = f" as {step.result}" if step.result else ""
                 yield 3, f"step {step.label}{named}{' (stateful)' if step.step.STATEFUL else ''}"
         for sink in query.sinks:
-            yield 2, f"sink {sink.name}: {_entry(sink.kind, sink.entry)}"
+            yield 2, f"sink {sink.name}: {_entry(sink)}"
         if query.dead_letter:
             yield 2, f"dead letters: topic {query.dead_letter}"
         once = "topics and offsets in one transaction per batch" if query.writes_topics else "offsets after each batch"
         yield 2, f"progress: group {query.group}, {once}"
 
 
-def _entry(kind: str, entry: dict[str, object]) -> str:
-    rest = ", ".join(f"{key}: {value}" for key, value in entry.items() if key != kind)
-    return f"{kind} {entry[kind]}" + (f" ({rest})" if rest else "")
+def _shown(part: SourcePart | SinkPart) -> dict[str, Any]:
+    return shown_entry(part.entry, part.type.Options)
+
+
+def _entry(part: SourcePart | SinkPart) -> str:
+    entry = _shown(part)
+    rest = ", ".join(f"{key}: {value}" for key, value in entry.items() if key != part.kind)
+    return f"{part.kind} {entry[part.kind]}" + (f" ({rest})" if rest else "")
 
 
 def _reading(part: SourcePart) -> str:

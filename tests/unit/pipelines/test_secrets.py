@@ -50,6 +50,50 @@ def test_a_plan_shows_references_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "s3cret!" not in shown
 
 
+LITERAL = "postgresql://me:pw-of-mine@127.0.0.1/db"
+
+
+def test_a_plan_shows_no_password_that_stands_in_the_file_itself() -> None:
+    sources = {
+        "orders": {"postgres": LITERAL, "table": "t", "increasing": "id", "password": "pw-of-mine"},
+        "objects": {"s3": "s3://b/x", **dict.fromkeys(("access_key", "secret_key", "session_token"), "pw-of-mine")},
+    }
+    sinks = [
+        {"postgres": "postgresql://h/db?user=me&password=pw-of-mine&connect_timeout=1", "table": "t"},
+        {"postgres": "host=h password='pw-of-mine' user=me", "table": "t", "user": "me"},
+    ]
+    steps = [{"sql": "SELECT * FROM orders, objects"}]
+    plan = make_plan(checked(small(sources=sources, steps=steps, sinks=sinks, tests=[])))
+    shown = str(describe(plan)) + "".join(text for _, text in tree_lines(plan))
+    assert "pw-of-mine" not in shown
+    assert "postgresql://me:***@127.0.0.1/db" in shown
+    assert "connect_timeout=1" in shown
+    assert "user=me" in shown
+
+
+def test_what_stands_in_the_file_itself_is_hidden_in_every_text() -> None:
+    secrets = Secrets(Path(), {"N": "p%40ss/word"})
+    secrets.learn({"postgres": LITERAL, "password": "letmein", "table": "orders"})
+    secrets.learn({"sasl.jaas.config": 'Login required username="u" password="jaaspw";', "client.id": "c"})
+    assert secrets.hide("me, pw-of-mine, letmein, jaaspw, orders") == "me, ***, ***, ***, orders"
+    assert secrets.hide("at postgresql://you:other@h/db: refused") == "at postgresql://you:***@h/db: refused"
+    secrets.fill_in("postgresql://me:${env:N}@h")
+    assert secrets.hide("p%40ss/word is p@ss/word") == "${env:N} is ${env:N}"
+    # A password that is said elsewhere anyway is hidden in URLs, and leaves other words alone.
+    secrets.learn({"postgres": "postgresql://postgres:postgres@h/db"})
+    assert secrets.hide("postgresql://postgres:postgres@h/db") == "postgresql://postgres:***@h/db"
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql//me:pw-of-mine@h/db", "me:pw-of-mine@h/db", "postgresql://me:pw-of-mine@[h/d"]
+)
+def test_a_url_that_cannot_be_read_is_not_quoted_with_its_password(url: str) -> None:
+    with pytest.raises(InvalidPipeline) as raised:
+        checked(small(sinks=[{"postgres": url, "table": "t"}]))
+    assert "write postgresql://host:5432/database" in str(raised.value)
+    assert "pw-of-mine" not in str(raised.value)
+
+
 def test_secrets_in_steps_are_refused_and_so_are_misspelt_ones() -> None:
     with pytest.raises(InvalidPipeline) as raised:
         checked(

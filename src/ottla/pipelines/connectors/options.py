@@ -3,22 +3,18 @@
 A field's description is what `docs/connectors.md` says about it. A field marked `SECRET` is never printed.
 """
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import msgspec
 
 from ottla.pipelines.durations import seconds_of
+from ottla.pipelines.secrets import HIDDEN, is_secret_name, references, without_password
 
 T = TypeVar("T")
 
 SECRET = msgspec.Meta(extra={"secret": True})
-HIDDEN = "***"
-
 Secret = Annotated[str, SECRET]
-
-_PASSWORD_IN_URL = re.compile(r"(?P<before>://[^/@\s:]*:)[^@\s]*(?=@)")
 
 SPARK_OPTION = "secretOptions"
 """Spark hides options of this name (`secret`) wherever it shows a plan."""
@@ -53,9 +49,16 @@ def _is_secret(hint: Any) -> bool:
     return any(_is_secret(part) for part in getattr(hint, "__args__", ()))
 
 
-def without_password(text: str) -> str:
-    """URLs keep everything but their password."""
-    return _PASSWORD_IN_URL.sub(rf"\g<before>{HIDDEN}", text)
+def shown_entry(entry: Mapping[str, Any], options: type) -> dict[str, Any]:
+    """An entry of a pipeline file as people may see it: with references, and without what stands in the file itself."""
+    secrets = secret_fields(options)
+    return {key: _shown(value, key in secrets or is_secret_name(key)) for key, value in entry.items()}
+
+
+def _shown(value: Any, secret: bool) -> Any:
+    if isinstance(value, str):
+        return HIDDEN if secret and not references(value) else without_password(value)
+    return HIDDEN if secret and value is not None else value
 
 
 def refers(text: str) -> bool:

@@ -1,5 +1,6 @@
 """Talking to a PostgreSQL server, and saying in words what is wrong when it refuses."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -8,8 +9,9 @@ import msgspec
 import psycopg
 from psycopg import sql
 
-from ottla.pipelines.connectors.options import Secret, refers, without_password
+from ottla.pipelines.connectors.options import Secret, refers
 from ottla.pipelines.errors import ConnectorProblem, FatalFailure, PipelineError
+from ottla.pipelines.secrets import without_password
 
 CONNECT_TIMEOUT_S = 10
 
@@ -37,7 +39,9 @@ def url_problems(option: str, url: str) -> list[str]:
     try:
         psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
-        return [f"{option}: {without_password(str(error).strip())}; write postgresql://host:5432/database"]
+        # What cannot be read as a URL is quoted in the message, and what looks like user:password@host may be that.
+        said = re.sub(r'"[^"]*@[^"]*"', "it", without_password(str(error).strip()))
+        return [f"{option}: {said}; write postgresql://host:5432/database"]
     return []
 
 

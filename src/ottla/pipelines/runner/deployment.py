@@ -26,6 +26,7 @@ class Deployment:
     @property
     def client(self) -> Mapping[str, str]:
         """Kafka client settings with their secrets, without the brokers. Only who connects needs them."""
+        self.secrets.learn(self.checked.spec.client)
         filled: dict[str, str] = self.secrets.fill_in(self.checked.spec.client)
         return filled
 
