@@ -53,6 +53,10 @@ FLUSH_INTERVAL_MS_MAX = 1_000
 PRODUCER_EXPIRY_INTERVAL_MS = 600_000
 
 
+MakeServer = Callable[[LiveConfig, Dispatcher, asyncio.AbstractEventLoop], Server]
+"""Opens what clients connect to; a simulation has no sockets and opens something else."""
+
+
 class SystemClock:
     """The clock of this machine."""
 
@@ -87,6 +91,7 @@ class Node:
         clock: Clock | None = None,
         disk: Disk | None = None,
         peers: Peers | None = None,
+        make_server: MakeServer = Server,
     ) -> None:
         self.clock = clock or SystemClock()
         self.config = LiveConfig(settings)
@@ -115,6 +120,7 @@ class Node:
             self.controller.allocate_producer_id,
             lambda partition: self.store.image.topics[TRANSACTION_STATE].partitions[partition].leader_epoch,
         )
+        self._make_server = make_server
         self._server: Server | None = None
         self._jobs: Jobs | None = None
 
@@ -130,7 +136,7 @@ class Node:
         self.groups.start()
         self.transactions.start()
         loop = asyncio.get_running_loop()
-        self._server = Server(self.config, Dispatcher(self._handler_context(), loop), loop)
+        self._server = self._make_server(self.config, Dispatcher(self._handler_context(), loop), loop)
         self._server.bind(opened_listeners(self.config.broker))
         await self.store.register_broker(self._describe(self._server.listeners))
         self._jobs = Jobs(self._background())
