@@ -118,7 +118,6 @@ class Node:
             self.clock,
             LocalMarkers(self.partitions, self.groups, self.store, self.clock),
             self.controller.allocate_producer_id,
-            lambda partition: self.store.image.topics[TRANSACTION_STATE].partitions[partition].leader_epoch,
         )
         self._make_server = make_server
         self._server: Server | None = None

@@ -39,6 +39,10 @@ APPEND_ERRORS = {
 """What a client of the coordinator is told when the coordinator's own log refuses."""
 
 
+RELOAD_SECONDS = 0.2
+FAILED_RELOAD_SECONDS = 5.0
+
+
 @lru_cache(maxsize=65_536)
 def partition_for(name: str, partition_count: int) -> int:
     """Java's hash of the id of a group or a transaction, made positive as Kafka does: the smallest integer is zero."""
@@ -70,10 +74,11 @@ class Coordinator(Generic[S, L]):
         self._last_ticket = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._loader: asyncio.Task[None] | None = None
+        self._settling: set[asyncio.Task[None]] = set()
 
     # What a subclass gives
 
-    def _new_shard(self, partition: int) -> S:
+    def _new_shard(self, partition: int, epoch: int) -> S:
         raise NotImplementedError
 
     def _read(self, chunks: Iterator[bytes | memoryview]) -> L:
@@ -101,22 +106,34 @@ class Coordinator(Generic[S, L]):
         self.refresh()
 
     def refresh(self) -> None:
-        """Take up partitions that this broker leads now, and drop those it does not. Call it when that changes."""
+        """Take up partitions that this broker leads now, and drop those it does not. Call it when that changes.
+
+        A partition that it leads in another epoch than before was others' in between: it is read again.
+        """
         if not self._is_active:
             return
-        led = set(self._log.led_partitions())
-        for partition in [partition for partition in self._shards if partition not in led]:
-            self._unload(self._shards.pop(partition))
-        for partition in sorted(led - self._shards.keys()):
-            shard = self._shards[partition] = self._new_shard(partition)
-            if self._log.start_offset(partition) == self._log.end_offset(partition):
+        led = self._log.led_partitions()
+        for partition, shard in list(self._shards.items()):
+            if led.get(partition) != shard.epoch:
+                del self._shards[partition]
+                self._unload(shard)
+        for partition in sorted(led.keys() - self._shards.keys()):
+            shard = self._shards[partition] = self._new_shard(partition, led[partition])
+            if self._is_empty(partition):
+                shard.is_to_read = False
                 self._install(shard, self._read(iter(())))
-        if self._loader is None and any(shard.is_to_load for shard in self._shards.values()):
+        if self._loader is None and any(shard.is_to_read for shard in self._shards.values()):
             self._loader = self._spawn(self._load_all())
 
+    def _is_empty(self, partition: int) -> bool:
+        try:
+            return self._log.start_offset(partition) == self._log.end_offset(partition)
+        except ApiError:
+            return False  # reading it meets the same error
+
     async def wait_loaded(self) -> None:
-        while self._loader is not None:
-            await asyncio.shield(self._loader)
+        while waiting := self._settling | ({self._loader} if self._loader is not None else set()):
+            await asyncio.wait(waiting)
 
     def shutdown(self) -> None:
         """Answer whoever waits, and stop. What was acknowledged is in the log."""
@@ -139,48 +156,95 @@ class Coordinator(Generic[S, L]):
             shard = self._shards.get(partition_for(name, count))
         if shard is None or shard.failed:
             raise ApiError(ErrorCode.NOT_COORDINATOR)
+        self._check_led(shard)
         if shard.machine is None:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return shard
 
+    def _check_led(self, shard: S) -> None:
+        """Whoever reads may not be told what another broker may have changed."""
+        try:
+            self._log.check_led(shard.partition, shard.epoch)
+        except ApiError as error:
+            raise ApiError(ErrorCode.NOT_COORDINATOR, error.message) from error
+
+    def _is_current(self, shard: S) -> bool:
+        return self._shards.get(shard.partition) is shard
+
     async def _load_all(self) -> None:
         """One partition after the other, each in a thread, so that the loop keeps serving what is there."""
         try:
-            while shard := next((shard for shard in self._shards.values() if shard.is_to_load), None):
-                try:
-                    loaded = await asyncio.to_thread(lambda: self._read(self._log.read(shard.partition)))  # noqa: B023
-                except OttlaError as error:
-                    logger.warning("%s %d cannot be read: %s", shard.WHAT, shard.partition, error)
-                    shard.failed = True
-                    continue
-                if self._shards.get(shard.partition) is shard:
-                    self._install(shard, loaded)
+            while shard := next((shard for shard in self._shards.values() if shard.is_to_read), None):
+                shard.is_to_read = False
+                await self._load(shard)
         finally:
             self._loader = None
 
+    async def _load(self, shard: S) -> None:
+        """Read to the log's end: it may end in what the last leader acknowledged and this one does not know yet to be
+        committed. It is answered for once it is."""
+        try:
+            end = self._log.end_offset(shard.partition)
+            chunks = self._log.read(shard.partition, end)
+            loaded = await asyncio.to_thread(self._read, chunks)
+            if not self._is_current(shard):
+                return
+            committed = self._log.when_committed(shard.partition, end, shard.epoch)
+        except (OttlaError, OSError) as error:
+            logger.warning("%s %d cannot be read: %s", shard.WHAT, shard.partition, error)
+            shard.failed = True
+            self._spawn(self._reload_later(shard, FAILED_RELOAD_SECONDS))
+            return
+        if committed is None:
+            self._install(shard, loaded)
+            return
+        task = self._spawn(self._install_when(shard, loaded, committed))
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+
+    async def _install_when(self, shard: S, loaded: L, committed: Awaitable[None]) -> None:
+        try:
+            await committed
+        except (ApiError, OSError) as error:
+            logger.info("%s %d is to be read again: %s", shard.WHAT, shard.partition, error)
+            await self._reload_later(shard, RELOAD_SECONDS)
+            return
+        if self._is_current(shard):
+            self._install(shard, loaded)
+
     def _unload(self, shard: S) -> None:
+        shard.is_to_read = False
         for handle in shard.timers.values():
             handle.cancel()
         shard.timers.clear()
         machine, shard.machine = shard.machine, None
         if machine is not None:
             self._removed(machine)
+        self._fail(shard.unanswered, ErrorCode.NOT_COORDINATOR)
+        shard.unanswered.clear()
 
     def _unload_all(self) -> None:
-        for shard in self._shards.values():
-            self._unload(shard)
+        shards = list(self._shards.values())
         self._shards.clear()
+        for shard in shards:
+            self._unload(shard)
 
     def _reload(self, shard: S) -> None:
-        if self._shards.get(shard.partition) is shard:
+        if self._is_current(shard):
             del self._shards[shard.partition]
             self._unload(shard)
             self.refresh()
+
+    async def _reload_later(self, shard: S, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        self._reload(shard)
 
     # Writing
 
     def _written(self, shard: S, write: Callable[[], Awaitable[None] | None]) -> None:
         """Write, and follow up the commit."""
+        if not self._is_current(shard):
+            raise ApiError(ErrorCode.NOT_COORDINATOR)
         try:
             committed = write()
         except ApiError as error:
@@ -192,6 +256,8 @@ class Coordinator(Generic[S, L]):
     def _follow(self, shard: S, committed: Awaitable[None]) -> asyncio.Future[None]:
         """A future for a commit that is under way. If the log loses what we replayed, the shard is read again."""
         future = asyncio.ensure_future(committed)
+        if isinstance(future, asyncio.Task):
+            self._keep(future)
 
         def check(done: asyncio.Future[None]) -> None:
             if shard.last_commit is done:
@@ -213,6 +279,7 @@ class Coordinator(Generic[S, L]):
     def _after_commit(self, shard: S, tickets: list[int], action: Callable[[], object]) -> None:
         future = shard.last_commit
         assert isinstance(future, asyncio.Future)
+        shard.unanswered.update(tickets)
         deadline = self._now().steady + self._commit_timeout_ms()
         timeout = self._scheduler.call_at(
             deadline, lambda: self._fail(tickets, APPEND_ERRORS[ErrorCode.REQUEST_TIMED_OUT])
@@ -220,7 +287,8 @@ class Coordinator(Generic[S, L]):
 
         def finish(done: asyncio.Future[None]) -> None:
             timeout.cancel()
-            if done.cancelled():
+            shard.unanswered.difference_update(tickets)
+            if not self._is_current(shard) or done.cancelled():
                 self._fail(tickets, ErrorCode.NOT_COORDINATOR)
             elif (error := done.exception()) is not None:
                 code = error.code if isinstance(error, ApiError) else ErrorCode.UNKNOWN_SERVER_ERROR
@@ -262,7 +330,7 @@ class Coordinator(Generic[S, L]):
                 if committed is not None:
                     await committed
                 await asyncio.sleep(0)
-                if self._shards.get(shard.partition) is not shard:
+                if not self._is_current(shard):
                     return
         except ApiError as error:
             logger.warning("no snapshot of %s %d: %s", shard.WHAT, shard.partition, error)
@@ -275,6 +343,9 @@ class Coordinator(Generic[S, L]):
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
+        self._keep(task)
+        return task
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return task

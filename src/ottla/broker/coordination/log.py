@@ -1,10 +1,10 @@
 """The seam between coordinators and the partitions of the topic that they keep their state in."""
 
 import struct
-from collections.abc import Awaitable, Collection, Iterator
+from collections.abc import Awaitable, Iterator, Mapping
 from typing import Protocol
 
-from ottla.model.errors import ApiError
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.records import NewRecord, encode_batch, iterate_batches, read_header
 
 MARKER_KEY = struct.Struct(">hh")
@@ -12,43 +12,67 @@ MARKER_VALUE = struct.Struct(">hi")
 
 
 class CoordinatorLog(Protocol):
-    """The partitions of one internal topic. Errors are ApiErrors with the codes a partition gives producers."""
+    """The partitions of one internal topic. Errors are ApiErrors with the codes a partition gives producers.
+
+    Who writes names the leader epoch that it read the log in. If this broker does not lead in that epoch any more,
+    NOT_LEADER_OR_FOLLOWER is raised: others may have written what the writer does not know.
+    """
 
     def partition_count(self) -> int:
         """How many partitions the topic has; 0 while it does not exist."""
 
-    def led_partitions(self) -> Collection[int]:
-        """The partitions that this broker is the leader of."""
+    def led_partitions(self) -> Mapping[int, int]:
+        """The partitions that this broker is the leader of, with their leader epochs."""
 
-    def append(self, partition: int, batch: bytearray) -> Awaitable[None] | None:
+    def check_led(self, partition: int, epoch: int) -> None:
+        """Raises if this broker does not lead the partition in this epoch, or may not answer for it now."""
+
+    def append(self, partition: int, batch: bytearray, epoch: int) -> Awaitable[None] | None:
         """Append one batch, whatever `max.message.bytes` says.
 
-        Raises, having written nothing, if it cannot be appended here. Returns None if it is committed already, or
-        else something that is done when it is.
+        Raises, having written nothing, if it cannot be appended here. Returns as `when_committed` does.
         """
 
     def append_marker(
-        self, partition: int, producer_id: int, producer_epoch: int, *, commit: bool, coordinator_epoch: int
+        self,
+        partition: int,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        commit: bool,
+        coordinator_epoch: int,
+        epoch: int,
     ) -> Awaitable[None] | None:
         """Append the control batch that ends a producer's transaction here. Raises and returns as `append` does."""
 
-    def read(self, partition: int) -> Iterator[bytes | memoryview]:
-        """Everything from the start offset to the end, in chunks of whole batches. Runs in a thread."""
+    def when_committed(self, partition: int, offset: int, epoch: int) -> Awaitable[None] | None:
+        """None if everything below the offset is committed already, or else something that is done when it is.
+
+        It waits for as long as it takes and raises only if it may be lost: this broker does not lead any more, or its
+        disk failed.
+        """
+
+    def read(self, partition: int, end: int | None = None) -> Iterator[bytes | memoryview]:
+        """Everything from the start offset to `end` (the log's end), in chunks of whole batches. Runs in a thread."""
 
     def start_offset(self, partition: int) -> int: ...
 
     def end_offset(self, partition: int) -> int: ...
 
-    def truncate_before(self, partition: int, offset: int) -> Awaitable[None] | None:
-        """Let go of everything before the offset, as DeleteRecords does."""
+    def truncate_before(self, partition: int, offset: int, epoch: int) -> Awaitable[None] | None:
+        """Let go of everything before the offset, as DeleteRecords does, once all that is in the log is committed."""
 
 
 class MemoryCoordinatorLog:
-    """A log that lives as long as the process. `failure` makes appends fail, `gate` makes commits wait."""
+    """A log that lives as long as the process.
+
+    `led` and `epochs` tell what is led here, `failure` makes appends fail, `gate` makes commits wait.
+    """
 
     def __init__(self, partitions: int = 1) -> None:
         self.batches: list[list[bytes]] = [[] for _ in range(partitions)]
         self.led: set[int] = set(range(partitions))
+        self.epochs = [0] * partitions
         self.failure: ApiError | None = None
         self.gate: Awaitable[None] | None = None
         self._starts = [0] * partitions
@@ -57,10 +81,15 @@ class MemoryCoordinatorLog:
     def partition_count(self) -> int:
         return len(self.batches)
 
-    def led_partitions(self) -> Collection[int]:
-        return self.led
+    def led_partitions(self) -> Mapping[int, int]:
+        return {partition: self.epochs[partition] for partition in self.led}
 
-    def append(self, partition: int, batch: bytearray) -> Awaitable[None] | None:
+    def check_led(self, partition: int, epoch: int) -> None:
+        if self.led_partitions().get(partition) != epoch:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def append(self, partition: int, batch: bytearray, epoch: int = 0) -> Awaitable[None] | None:
+        self.check_led(partition, epoch)
         if self.failure is not None:
             raise self.failure
         header = read_header(batch)
@@ -70,16 +99,23 @@ class MemoryCoordinatorLog:
         return self.gate
 
     def append_marker(
-        self, partition: int, producer_id: int, producer_epoch: int, *, commit: bool, coordinator_epoch: int
+        self,
+        partition: int,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        commit: bool,
+        coordinator_epoch: int,
+        epoch: int = 0,
     ) -> Awaitable[None] | None:
-        marker = NewRecord(MARKER_KEY.pack(0, commit), MARKER_VALUE.pack(0, coordinator_epoch), 0)
-        batch = encode_batch(
-            [marker], producer_id=producer_id, producer_epoch=producer_epoch, transactional=True, control=True
-        )
-        return self.append(partition, batch)
+        return self.append(partition, marker_batch(producer_id, producer_epoch, commit, coordinator_epoch), epoch)
 
-    def read(self, partition: int) -> Iterator[bytes | memoryview]:
-        for batch in self.batches[partition]:
+    def when_committed(self, partition: int, offset: int, epoch: int) -> Awaitable[None] | None:
+        self.check_led(partition, epoch)
+        return self.gate
+
+    def read(self, partition: int, end: int | None = None) -> Iterator[bytes | memoryview]:
+        for batch in list(self.batches[partition]):
             if read_header(batch).last_offset >= self._starts[partition]:
                 yield batch
 
@@ -89,7 +125,8 @@ class MemoryCoordinatorLog:
     def end_offset(self, partition: int) -> int:
         return self._ends[partition]
 
-    def truncate_before(self, partition: int, offset: int) -> Awaitable[None] | None:
+    def truncate_before(self, partition: int, offset: int, epoch: int = 0) -> Awaitable[None] | None:
+        self.check_led(partition, epoch)
         self._starts[partition] = max(self._starts[partition], offset)
         self.batches[partition] = [
             batch for batch in self.batches[partition] if next(iterate_batches(batch))[1].last_offset >= offset
@@ -101,4 +138,13 @@ class MemoryCoordinatorLog:
         twin = MemoryCoordinatorLog(len(self.batches))
         twin.batches = [list(batches) for batches in self.batches]
         twin._starts, twin._ends = list(self._starts), list(self._ends)
+        twin.epochs = list(self.epochs)
         return twin
+
+
+def marker_batch(producer_id: int, producer_epoch: int, commit: bool, coordinator_epoch: int) -> bytearray:
+    """The control batch that ends a transaction, as a partition would write it."""
+    marker = NewRecord(MARKER_KEY.pack(0, commit), MARKER_VALUE.pack(0, coordinator_epoch), 0)
+    return encode_batch(
+        [marker], producer_id=producer_id, producer_epoch=producer_epoch, transactional=True, control=True
+    )

@@ -50,15 +50,20 @@ class MachineShard(Generic[M]):
     WHAT = "partition"
     """What to call a partition in words."""
 
-    def __init__(self, partition: int, log: CoordinatorLog) -> None:
+    def __init__(self, partition: int, epoch: int, log: CoordinatorLog) -> None:
         self.partition = partition
+        self.epoch = epoch
+        """The leader epoch in which this broker leads the partition. In the next one there is another shard."""
         self.machine: M | None = None
         """None while the log is being read."""
+        self.is_to_read = True
         self.failed = False
         """The log could not be read: this broker cannot answer for what lives here."""
         self.timers: dict[tuple[str, ...], TimerHandle] = {}
         self.last_commit: Awaitable[None] | None = None
         """The newest append that is not committed yet: later answers wait for it too."""
+        self.unanswered: set[int] = set()
+        """Tickets of those who wait for a commit."""
         self.snapshot_running = False
         self.bytes_since_snapshot = 0
         self._snapshot_due_at = SNAPSHOT_LOG_BYTES_MIN
@@ -88,7 +93,7 @@ class MachineShard(Generic[M]):
 
     def _append(self, records: list[NewRecord], codec: Codec) -> Awaitable[None] | None:
         batch = encode_batch(records, codec=codec)
-        committed = self._log.append(self.partition, batch)
+        committed = self._log.append(self.partition, batch, self.epoch)
         self.bytes_since_snapshot += len(batch)
         return committed
 
@@ -124,7 +129,7 @@ class MachineShard(Generic[M]):
             committed = self._append_again(entries, timestamp, codec)
             own += self.bytes_since_snapshot - size
             yield committed
-        yield self._log.truncate_before(self.partition, start)
+        yield self._log.truncate_before(self.partition, start, self.epoch)
         self.bytes_since_snapshot -= before + own
         self._snapshot_due_at = max(SNAPSHOT_LOG_BYTES_MIN, SNAPSHOT_GROWTH * own)
         logger.info("%s %d: snapshot of %d bytes, log starts at %d", self.WHAT, self.partition, own, start)

@@ -1,15 +1,18 @@
-"""The coordinators' log, over this broker's partitions of an internal topic."""
+"""The coordinators' log, over the partitions of an internal topic that this broker leads."""
 
-from collections.abc import Awaitable, Collection, Iterator
+import asyncio
+from collections.abc import Awaitable, Iterator, Mapping
 
 from ottla.broker.replication.partition import Partition
 from ottla.broker.replication.partitions import Partitions
 from ottla.cluster.store import MetadataStore
 from ottla.model.clock import Clock
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import CONSUMER_OFFSETS
 from ottla.protocol.records import iterate_batches
 
 LOAD_CHUNK_BYTES = 1 << 20
+COMMIT_RECHECK_SECONDS = 0.2
 
 
 class PartitionLog:
@@ -27,20 +30,35 @@ class PartitionLog:
         topic = self._metadata.image.topics.get(self._topic)
         return 0 if topic is None else len(topic.partitions)
 
-    def led_partitions(self) -> Collection[int]:
-        return [
-            number for number in range(self.partition_count()) if self._partitions.find(self._topic, number) is not None
-        ]
+    def led_partitions(self) -> Mapping[int, int]:
+        led: dict[int, int] = {}
+        for number in range(self.partition_count()):
+            found = self._partitions.find(self._topic, number)
+            if found is not None and found.is_leader:
+                led[number] = found.leader_epoch
+        return led
 
-    def append(self, partition: int, batch: bytearray) -> Awaitable[None] | None:
-        found = self._get(partition)
+    def check_led(self, partition: int, epoch: int) -> None:
+        self._led(partition, epoch)
+
+    def append(self, partition: int, batch: bytearray, epoch: int) -> Awaitable[None] | None:
+        found = self._led(partition, epoch)
+        found.check_enough_replicas()
         result = found.append_internal(batch, self._clock.now_ms())
-        return found.flush_to(result.last_offset + 1) if found.flush_due else None
+        return _committed(found, result.last_offset + 1)
 
     def append_marker(
-        self, partition: int, producer_id: int, producer_epoch: int, *, commit: bool, coordinator_epoch: int
+        self,
+        partition: int,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        commit: bool,
+        coordinator_epoch: int,
+        epoch: int,
     ) -> Awaitable[None] | None:
-        found = self._get(partition)
+        found = self._led(partition, epoch)
+        found.check_enough_replicas()
         result = found.append_marker(
             producer_id,
             producer_epoch,
@@ -48,20 +66,15 @@ class PartitionLog:
             coordinator_epoch=coordinator_epoch,
             now_ms=self._clock.now_ms(),
         )
-        return found.flush_to(result.last_offset + 1) if found.flush_due else None
+        return _committed(found, result.last_offset + 1)
 
-    def read(self, partition: int) -> Iterator[bytes | memoryview]:
+    def when_committed(self, partition: int, offset: int, epoch: int) -> Awaitable[None] | None:
+        return _committed(self._led(partition, epoch), offset)
+
+    def read(self, partition: int, end: int | None = None) -> Iterator[bytes | memoryview]:
+        """Also what is not committed yet: who led before may have acknowledged it."""
         found = self._get(partition)
-        offset = found.log.start_offset
-        while offset < found.high_watermark:
-            data = found.read(offset, LOAD_CHUNK_BYTES, min_one_batch=True).read()
-            end = 0
-            for position, header in iterate_batches(data):
-                end = position + header.size
-                offset = header.next_offset
-            if not end:
-                return
-            yield memoryview(data)[:end]
+        return _chunks(found, found.log.end_offset if end is None else end)
 
     def start_offset(self, partition: int) -> int:
         return self._get(partition).log.start_offset
@@ -69,15 +82,62 @@ class PartitionLog:
     def end_offset(self, partition: int) -> int:
         return self._get(partition).log.end_offset
 
-    def truncate_before(self, partition: int, offset: int) -> Awaitable[None] | None:
-        """What replaces the old records must be on disk before they go."""
-        found = self._get(partition)
+    def truncate_before(self, partition: int, offset: int, epoch: int) -> Awaitable[None] | None:
+        """What replaces the old records must be committed, and on disk, before they go."""
+        found = self._led(partition, epoch)
 
         async def flush_and_drop() -> None:
-            await found.flush_to(found.log.end_offset)
-            found.log.delete_records_before(offset)
+            end = found.log.end_offset
+            pending = _committed(found, end)
+            if pending is not None:
+                await pending
+            await found.flush_to(end)
+            self._led(partition, epoch)
+            found.log.delete_records_before(min(offset, found.high_watermark))
 
         return flush_and_drop()
 
     def _get(self, partition: int) -> Partition:
         return self._partitions.get((self._topic, partition))
+
+    def _led(self, partition: int, epoch: int) -> Partition:
+        found = self._get(partition)
+        if found.leader_epoch != epoch:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{found.tp} is in leader epoch {found.leader_epoch}")
+        return found
+
+
+def _chunks(partition: Partition, end: int) -> Iterator[bytes | memoryview]:
+    offset = partition.log.start_offset
+    while offset < end:
+        data = partition.log.read(offset, LOAD_CHUNK_BYTES, end, min_one_batch=True).read()
+        whole = 0
+        for position, header in iterate_batches(data):
+            whole = position + header.size
+            offset = header.next_offset
+        if not whole:
+            return
+        yield memoryview(data)[:whole]
+
+
+def _committed(partition: Partition, offset: int) -> Awaitable[None] | None:
+    pending = partition.when_committed(offset)
+    return None if pending is None else _until_committed(partition, offset, pending)
+
+
+async def _until_committed(partition: Partition, offset: int, pending: Awaitable[None] | None) -> None:
+    """Too few replicas are no reason to give up: what is in the log may be committed yet. Who waits has its limit."""
+    while pending is not None:
+        try:
+            await pending
+        except ApiError as error:
+            if error.code is not ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
+                raise
+        else:
+            return
+        if partition.high_watermark >= offset:
+            if partition.flush_due:
+                await partition.flush_to(offset)
+            return
+        await asyncio.sleep(COMMIT_RECHECK_SECONDS)
+        pending = partition.when_committed(offset)

@@ -164,6 +164,7 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
         shard = self._shards.get(partition)
         if not self._is_active or shard is None or shard.failed:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._log.check_led(partition, shard.epoch)
         if shard.machine is None:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         committed = shard.end_transaction(
@@ -340,8 +341,8 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
         assert shard.machine is not None
         return shard, shard.machine
 
-    def _new_shard(self, partition: int) -> Shard:
-        return Shard(partition, self._log)
+    def _new_shard(self, partition: int, epoch: int) -> Shard:
+        return Shard(partition, epoch, self._log)
 
     def _read(self, chunks: Iterator[bytes | memoryview]) -> LoadedLog:
         loaded = LoadedLog()

@@ -1,6 +1,6 @@
 """One partition of the offsets topic with the groups that live on it: writing, replaying, keeping the log short."""
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Iterator
 from typing import NamedTuple
 
 from ottla.broker.coordination.groups.machine import GroupMachine
@@ -95,7 +95,12 @@ class Shard(MachineShard[GroupMachine]):
     def end_transaction(self, producer: Producer, *, commit: bool, coordinator_epoch: int) -> Awaitable[None] | None:
         """Append the marker and replay it."""
         committed = self._log.append_marker(
-            self.partition, producer.id, producer.epoch, commit=commit, coordinator_epoch=coordinator_epoch
+            self.partition,
+            producer.id,
+            producer.epoch,
+            commit=commit,
+            coordinator_epoch=coordinator_epoch,
+            epoch=self.epoch,
         )
         self.bytes_since_snapshot += MARKER_BYTES
         assert self.machine is not None
@@ -116,7 +121,7 @@ class Shard(MachineShard[GroupMachine]):
                 base_sequence=0,
                 transactional=True,
             )
-        committed = self._log.append(self.partition, batch)
+        committed = self._log.append(self.partition, batch, self.epoch)
         self.bytes_since_snapshot += len(batch)
         return committed
 
@@ -130,15 +135,24 @@ class Shard(MachineShard[GroupMachine]):
         return min([begin, *(opened.first_offset for opened in self.machine.pending.open.values())])
 
     def _append_again(self, entries: list[Entry], timestamp: int, codec: Codec) -> Awaitable[None] | None:
-        committed = super()._append_again(entries, timestamp, codec)
-        return self._append_pending([key for key, _ in entries], timestamp, codec) or committed
+        commits = [super()._append_again(entries, timestamp, codec)]
+        commits += self._append_pending([key for key, _ in entries], timestamp, codec)
+        return _all_of([commit for commit in commits if commit is not None])
 
-    def _append_pending(self, keys: list[Key | ConsumerKey], timestamp: int, codec: Codec) -> Awaitable[None] | None:
+    def _append_pending(
+        self, keys: list[Key | ConsumerKey], timestamp: int, codec: Codec
+    ) -> Iterator[Awaitable[None] | None]:
         assert self.machine is not None
         pending = self.machine.pending
-        committed = None
         for key in keys if pending.open else ():
             for producer_id, value in pending.values(key) if isinstance(key, OffsetCommitKey) else ():
                 producer = Producer(producer_id, pending.open[producer_id].epoch)
-                committed = self._append([encode_entry((key, value), timestamp)], codec, producer) or committed
-        return committed
+                yield self._append([encode_entry((key, value), timestamp)], codec, producer)
+
+
+def _all_of(commits: list[Awaitable[None]]) -> Awaitable[None] | None:
+    async def one_after_the_other() -> None:
+        for commit in commits:
+            await commit
+
+    return one_after_the_other() if commits else None

@@ -6,7 +6,7 @@ and Complete* follows after the last. A coordinator that finds Prepare* when it 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 
 from ottla.broker.coordination.coordinator import Coordinator
 from ottla.broker.coordination.log import CoordinatorLog
@@ -64,13 +64,11 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
         clock: Clock,
         markers: MarkerWriter,
         allocate_producer_id: Callable[[], Awaitable[int]],
-        coordinator_epoch: Callable[[int], int] = lambda _: 0,
         scheduler: Scheduler | None = None,
     ) -> None:
         super().__init__(log, settings, clock, scheduler)
         self._markers = markers
         self._allocate_producer_id = allocate_producer_id
-        self._coordinator_epoch = coordinator_epoch
 
     # Requests of producers
 
@@ -263,14 +261,11 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
             # If it is lost, the shard is read again, and this one is not the shard any more.
             await asyncio.wait([asyncio.ensure_future(shard.last_commit)])
         pause = MARKER_RETRY_SECONDS
-        while self._shards.get(shard.partition) is shard:
-            for partition, pending in waiting.items():
-                try:
-                    await pending
-                except (ApiError, OSError) as error:
-                    logger.warning("a marker for %s is to be written again: %s", partition, error)
-                    left.add(partition)
+        while self._is_current(shard):
+            left |= await _refused(waiting)
             waiting = {}
+            if not self._is_current(shard):
+                return
             if left:
                 left, waiting = await self._write_in_pieces(shard, value, left)
                 if not left:
@@ -300,7 +295,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
             value.producer_id,
             value.producer_epoch,
             value.state is TransactionState.PREPARE_COMMIT,
-            self._coordinator_epoch(shard.partition),
+            shard.epoch,
             value.client_version,
         )
         return write_all(
@@ -326,8 +321,8 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
         assert shard.machine is not None
         return shard, shard.machine
 
-    def _new_shard(self, partition: int) -> TransactionShard:
-        return TransactionShard(partition, self._log)
+    def _new_shard(self, partition: int, epoch: int) -> TransactionShard:
+        return TransactionShard(partition, epoch, self._log)
 
     def _read(self, chunks: Iterator[bytes | memoryview]) -> LoadedTransactions:
         return LoadedTransactions(chunks)
@@ -349,6 +344,18 @@ def _check_name(transactional_id: str) -> None:
 
 def _in_partition(code: ErrorCode) -> ErrorCode:
     return ErrorCode.INVALID_PRODUCER_EPOCH if code is ErrorCode.PRODUCER_FENCED else code
+
+
+async def _refused(waiting: Mapping[TopicPartition, Awaitable[None]]) -> set[TopicPartition]:
+    """Wait for markers that are on their way; those that did not arrive are to be written again."""
+    refused: set[TopicPartition] = set()
+    for partition, pending in waiting.items():
+        try:
+            await pending
+        except (ApiError, OSError) as error:
+            logger.info("a marker for %s is to be written again: %s", partition, error)
+            refused.add(partition)
+    return refused
 
 
 async def _later(added: Awaitable[ErrorCode], partitions: Sequence[TopicPartition]) -> Errors:

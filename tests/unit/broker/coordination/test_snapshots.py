@@ -31,15 +31,15 @@ class WatchedLog(MemoryCoordinatorLog):
         self.whole = LoadedLog()
         self.truncations = 0
 
-    def append(self, partition: int, batch: bytearray) -> Awaitable[None] | None:
-        result = super().append(partition, batch)
+    def append(self, partition: int, batch: bytearray, epoch: int = 0) -> Awaitable[None] | None:
+        result = super().append(partition, batch, epoch)
         self.whole.replay(self.batches[0][-1:])
         if read_header(batch).record_count > 1 or len(self.batches[0]) % 10 == 0:
             self.check()  # in the middle of a snapshot each time, else now and then
         return result
 
-    def truncate_before(self, partition: int, offset: int) -> Awaitable[None] | None:
-        result = super().truncate_before(partition, offset)
+    def truncate_before(self, partition: int, offset: int, epoch: int = 0) -> Awaitable[None] | None:
+        result = super().truncate_before(partition, offset, epoch)
         self.truncations += 1
         self.check()
         return result

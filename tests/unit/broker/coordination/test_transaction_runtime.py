@@ -49,13 +49,14 @@ class MarkersInMemory:
 class World:
     def __init__(self, log: MemoryCoordinatorLog | None = None, first_id: int = 100, **settings: Any) -> None:
         self.log = log or MemoryCoordinatorLog(1)
+        self.log.epochs = [7]
         self.clock = ManualClock()
         self.scheduler = ManualScheduler(self.clock)
         self.markers = MarkersInMemory(self.log)
         self.settings = BrokerSettings(**settings)
         self._ids = itertools.count(first_id)
         self.coordinator = TransactionCoordinator(
-            self.log, lambda: self.settings, self.clock, self.markers, self._allocate, lambda _: 7, self.scheduler
+            self.log, lambda: self.settings, self.clock, self.markers, self._allocate, self.scheduler
         )
         self.coordinator.start()
 
