@@ -40,8 +40,8 @@ class SessionExpired(ZooKeeperError):
     """The session is over, and with it its ephemeral nodes."""
 
 
-class AuthenticationFailed(ZooKeeperError):
-    """The server does not take the credentials. The client has given up."""
+class AuthenticationFailed(ConnectionLost):
+    """The server does not take the credentials."""
 
 
 class RequestRefused(ZooKeeperError):
@@ -122,8 +122,6 @@ class SessionEvent(Enum):
     CONNECTED = "connected"
     SUSPENDED = "suspended"
     EXPIRED = "expired"
-    REFUSED = "refused"
-    """The credentials are not taken; there will be no more events."""
 
 
 Watch = Callable[[], None]

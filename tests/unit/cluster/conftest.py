@@ -1,0 +1,34 @@
+import itertools
+from collections.abc import Iterator
+
+import pytest
+from tests.unit.cluster.worlds import ModelWorld, RealWorld, World
+
+from ottla.testing.zookeeper import ZooKeeperEnsemble, zookeeper
+
+_chroots = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def zookeeper_server() -> Iterator[ZooKeeperEnsemble]:
+    """One real server for all tests; each has its own chroot in it."""
+    with zookeeper() as ensemble:
+        yield ensemble
+
+
+@pytest.fixture
+def real_world(zookeeper_server: ZooKeeperEnsemble) -> Iterator[RealWorld]:
+    world = RealWorld(zookeeper_server.members[0].port, f"/test-{next(_chroots)}/below")
+    yield world
+    world.close()
+
+
+@pytest.fixture(params=["model", "real"])
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    """The model, then the real thing."""
+    if request.param == "real":
+        yield request.getfixturevalue("real_world")
+        return
+    model = ModelWorld()
+    yield model
+    model.close()
