@@ -1,4 +1,4 @@
-"""A real broker for a test: a context manager, and a pytest plugin built on it (docs/testing-kit.md)."""
+"""A real broker, or a cluster, for tests: context managers and a pytest plugin (docs/testing-kit.md)."""
 
 from ottla.testing.running import BrokerDidNotStart, RunningBroker, broker
 

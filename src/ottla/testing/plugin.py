@@ -1,13 +1,17 @@
-"""Fixtures for pytest: `ottla_broker`, shared by the session, and `ottla_fresh_broker`, one for each test.
+"""Fixtures for pytest: `ottla_broker`, shared by the session, `ottla_fresh_broker`, one for each test, `ottla_cluster`.
 
 pytest loads this at every start, in projects that never use a broker too, so it imports nothing heavy.
 """
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ottla.testing.running import RunningBroker, SettingValue, broker
+
+if TYPE_CHECKING:
+    from ottla.testing.cluster import RunningCluster
 
 MARKER = "ottla"
 LOG_LINES_SHOWN_MAX = 200
@@ -46,6 +50,16 @@ def ottla_fresh_broker(
         request.node.add_report_section(
             "teardown", "log of ottla_fresh_broker", "\n".join(lines[-LOG_LINES_SHOWN_MAX:])
         )
+
+
+@pytest.fixture(scope="session")
+def ottla_cluster(ottla_broker_settings: Mapping[str, SettingValue]) -> "Iterator[RunningCluster]":
+    """Three brokers with a ZooKeeper for the whole session, none of them to be harmed for good."""
+    from ottla.testing.cluster import cluster  # noqa: PLC0415 - for the few who want one
+    from ottla.testing.zookeeper import shared_zookeeper  # noqa: PLC0415
+
+    with cluster(3, settings=ottla_broker_settings, zookeeper=shared_zookeeper()) as running:
+        yield running
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -5,6 +5,7 @@ import os
 import re
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,9 @@ TEST_SETTINGS: Mapping[str, SettingValue] = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
     "transaction.state.log.num.partitions": 1,
 }
+BROKERS_VARIABLE = "OTTLA_TEST_BROKERS"
+# Settings that several brokers cannot share.
+_OF_ONE_BROKER = {"listeners", "advertised.listeners", "node.id", "broker.id", "zookeeper.connect", "log.dirs"}
 ANY_FREE_PORT = "PLAINTEXT://127.0.0.1:0"
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
@@ -93,6 +97,11 @@ class RunningBroker:
 
     def start(self) -> Self:
         """Start the process; returns when it accepts connections. Its address is the one it had before, if it had."""
+        self.launch()
+        return self.wait_until_ready()
+
+    def launch(self) -> None:
+        """Start the process, without waiting for it: the brokers of a cluster start together."""
         assert not self.running, "this broker runs already"
         self._close_pipes()
         arguments = [f"--set={name}={_as_text(value)}" for name, value in self._settings.items()]
@@ -104,8 +113,25 @@ class RunningBroker:
                 stderr=log_file,
                 start_new_session=True,  # an interrupt at the terminal is for the test, which then stops us in order
             )
-        self._read_addresses(self._wait_until_ready())
+
+    def wait_until_ready(self) -> Self:
+        """Wait for a process that was launched to accept connections."""
+        self._read_addresses(self._what_it_announces())
         return self
+
+    def pause(self) -> None:
+        """SIGSTOP: it holds its connections and says nothing, as a machine that swaps or a long pause would."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def wipe(self) -> None:
+        """Remove all its data, as a new disk would have none. It must be down."""
+        assert not self.running, "the files of a broker that runs are its own"
+        for directory in self.log_dirs:
+            shutil.rmtree(directory, ignore_errors=True)
 
     def kill(self) -> None:
         """SIGKILL: nothing is flushed, nothing is said."""
@@ -138,8 +164,12 @@ class RunningBroker:
         """Stop it in order (unless it is down already) and start it again, with these settings changed."""
         if self.running:
             self.stop()
-        self._settings.update(settings or {})
+        self.change(settings or {})
         return self.start()
+
+    def change(self, settings: Mapping[str, SettingValue]) -> None:
+        """Settings for its next start."""
+        self._settings.update(settings)
 
     def close(self) -> None:
         """Stop it if it runs, and let go of what this process holds of it."""
@@ -152,7 +182,7 @@ class RunningBroker:
             raise OttlaError("this broker is not running")
         return self._process
 
-    def _wait_until_ready(self) -> str:
+    def _what_it_announces(self) -> str:
         process = self._process
         assert process is not None
         assert process.stdout is not None
@@ -201,8 +231,15 @@ def broker(
     """A broker on a free port of 127.0.0.1, for as long as the `with` block lasts.
 
     `settings` are those of server.properties. Data goes to a new directory that is removed at the end, or to
-    `data_dir`, which stays.
+    `data_dir`, which stays. Where OTTLA_TEST_BROKERS is set to more than 1, it is a cluster of so many brokers instead,
+    unless the settings say where to listen or who the broker is: see `ottla.testing.as_one`.
     """
+    if brokers_wanted() > 1 and not _OF_ONE_BROKER & set(settings or ()):
+        from ottla.testing.as_one import cluster_as_broker  # noqa: PLC0415 - it stands on this module
+
+        with cluster_as_broker(brokers_wanted(), settings or {}, data_dir=data_dir) as several:
+            yield several
+        return
     directory = Path(data_dir) if data_dir is not None else Path(tempfile.mkdtemp(prefix="ottla-"))
     directory.mkdir(parents=True, exist_ok=True)
     running = RunningBroker(directory, settings or {})
@@ -212,6 +249,11 @@ def broker(
         running.close()
         if data_dir is None:
             shutil.rmtree(directory, ignore_errors=True)
+
+
+def brokers_wanted() -> int:
+    """How many brokers a test gets that asks for "the broker"."""
+    return int(os.environ.get(BROKERS_VARIABLE, "1"))
 
 
 def _as_text(value: SettingValue) -> str:

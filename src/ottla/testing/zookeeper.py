@@ -1,6 +1,8 @@
 """Real ZooKeeper servers for a test: one, or an ensemble whose members can be killed, paused and started again."""
 
+import atexit
 import contextlib
+import functools
 import os
 import shutil
 import signal
@@ -211,6 +213,16 @@ def zookeeper(
         ensemble.close()
         if data_dir is None:
             shutil.rmtree(directory, ignore_errors=True)
+
+
+@functools.cache
+def shared_zookeeper() -> ZooKeeperEnsemble:
+    """One server for all clusters of this process, each with a root of its own in it; started when first wanted."""
+    directory = Path(tempfile.mkdtemp(prefix="ottla-zookeeper-"))
+    ensemble = ZooKeeperEnsemble(directory)
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    atexit.register(ensemble.close)
+    return ensemble.start()
 
 
 def ask(port: int, word: str) -> str:
