@@ -18,9 +18,14 @@ from collections.abc import Callable
 
 import uvloop
 
+from ottla.broker.boot import BootId, BootRecord, kernel_boot_id
+from ottla.broker.controller import membership
+from ottla.broker.controller.leading import LeadingController
 from ottla.broker.controller.loop import Controller
 from ottla.broker.coordination.markers import LocalMarkers
+from ottla.broker.coordination.membership import ClusterMembership
 from ottla.broker.coordination.partition_log import PartitionLog
+from ottla.broker.coordination.remote_markers import ClusterMarkers
 from ottla.broker.coordination.runtime import GroupCoordinator
 from ottla.broker.coordination.transaction_runtime import TransactionCoordinator
 from ottla.broker.handlers.context import Broker
@@ -92,6 +97,7 @@ class Node:
         disk: Disk | None = None,
         peers: Peers | None = None,
         make_server: MakeServer = Server,
+        boot_id: BootId = kernel_boot_id,
     ) -> None:
         self.clock = clock or SystemClock()
         self.config = LiveConfig(settings)
@@ -109,16 +115,28 @@ class Node:
         self.peers = peers or ConnectedPeers(self.node_id, self.store, inter_broker_listener(settings))
         self.partitions = Partitions(self.node_id, self.logs, self.config)
         self.controller = Controller(self.store, self.config, self.node_id)
+        self.leading = LeadingController(self.store, self.config, self.node_id, self.clock)
         self.groups = GroupCoordinator(
             PartitionLog(self.partitions, self.store, self.clock), lambda: self.config.broker, self.clock
+        )
+        self.markers = ClusterMarkers(
+            self.node_id,
+            LocalMarkers(self.partitions, self.groups, self.store, self.clock),
+            self.store,
+            self.peers,
+            lambda: self.config.broker,
         )
         self.transactions = TransactionCoordinator(
             PartitionLog(self.partitions, self.store, self.clock, TRANSACTION_STATE),
             lambda: self.config.broker,
             self.clock,
-            LocalMarkers(self.partitions, self.groups, self.store, self.clock),
+            self.markers,
             self.controller.allocate_producer_id,
         )
+        self.membership = ClusterMembership(
+            self.node_id, self.transactions, self.store, self.peers, lambda: self.config.broker
+        )
+        self._boot = BootRecord(settings.data_dirs, disk or Disk(), boot_id)
         self._make_server = make_server
         self._server: Server | None = None
         self._jobs: Jobs | None = None
@@ -126,7 +144,11 @@ class Node:
     async def start(self) -> list[str]:
         """Returns the addresses that accept connections, as `NAME://host:port`."""
         self._load_settings(self.store.image)
+        tails_may_be_lost = self._boot.tails_may_be_lost()
         await asyncio.to_thread(self.logs.open)
+        if tails_may_be_lost:
+            await membership.rejoin(self.store, self.node_id, self.clock)
+        self._boot.remember()
         self.partitions.load(self.store.image)
         self._forget_strays()
         self.store.subscribe(self._on_change)
@@ -138,12 +160,16 @@ class Node:
         self._server = self._make_server(self.config, Dispatcher(self._handler_context(), loop), loop)
         self._server.bind(opened_listeners(self.config.broker))
         await self.store.register_broker(self._describe(self._server.listeners))
+        self.leading.start()
         self._jobs = Jobs(self._background())
         self._jobs.start()
         self._server.start()
         return [str(listener.address._replace(port=listener.port)) for listener in self._server.listeners]
 
     async def stop(self) -> None:
+        if self.config.broker.controlled_shutdown_enable:
+            await membership.hand_over(self.store, self.node_id, self.clock)
+        await self.leading.stop()
         # First whatever is parked is answered: a consumer waiting in a rebalance must not hold up the stop.
         self.groups.shutdown()
         self.transactions.shutdown()
@@ -153,6 +179,8 @@ class Node:
             await self._server.stop(STOP_GRACE_SECONDS)
         if self._jobs is not None:
             await self._jobs.stop()
+        self.markers.close()
+        self.membership.close()
         await self.peers.close()
         await self.cleaner.stop()
         await asyncio.to_thread(self.logs.close)
@@ -169,6 +197,7 @@ class Node:
             logs=self.logs,
             groups=self.groups,
             transactions=self.transactions,
+            membership=self.membership,
             peers=self.peers,
             fetch_sessions=FetchSessions(
                 lambda: self.config.broker.max_incremental_fetch_session_cache_slots,
@@ -251,6 +280,11 @@ class Node:
             ),
             Job("producer expiry", lambda: PRODUCER_EXPIRY_INTERVAL_MS, expire_producers),
             Job("offset expiry", lambda: settings.offsets_retention_check_interval_ms, self.groups.expire),
+            Job(
+                "leader balance",
+                lambda: settings.leader_imbalance_check_interval_seconds * 1000,
+                self.leading.rebalance,
+            ),
             Job(
                 "transaction timeouts",
                 lambda: settings.transaction_abort_timed_out_transaction_cleanup_interval_ms,

@@ -151,8 +151,7 @@ class BrokerSettings:
     request_timeout_ms: int = setting(
         30_000,
         at_least=1,
-        fixed="the broker asks no other broker, and what waits inside it is bounded by the client's own timeout",
-        doc="Longest time that a broker waits for another one.",
+        doc="Longest time that a broker waits for another one, and a change of a transaction for its replicas.",
     )
 
     # Requests
@@ -369,6 +368,61 @@ class BrokerSettings:
         False,
         dynamic="cluster-wide",
         doc="Default of the topics' setting of the same name. With one replica no such choice ever arises.",
+    )
+
+    # Replication
+    replica_lag_time_max_ms: int = setting(
+        30_000,
+        type=_LONG,
+        at_least=1,
+        doc="A follower that has not caught up with its leader for this long is in sync no more.",
+    )
+    replica_socket_timeout_ms: int = setting(
+        30_000,
+        at_least=1,
+        doc="How long a follower waits for the answer to a fetch, beyond the time that it lets the leader wait.",
+    )
+    replica_fetch_max_bytes: int = setting(
+        1_048_576,
+        at_least=0,
+        doc="Bytes of one partition that a follower asks for at once. A batch that is larger comes all the same.",
+    )
+    replica_fetch_wait_max_ms: int = setting(
+        500, at_least=1, doc="Longest time that a leader holds back its answer to a follower when there is little to send."
+    )
+    replica_fetch_min_bytes: int = setting(
+        1, at_least=0, doc="With fewer bytes than this to send a leader holds back its answer to a follower."
+    )
+    replica_fetch_backoff_ms: int = setting(
+        1000,
+        at_least=0,
+        doc="Longest pause of a follower after an error; the first pauses are shorter, and double.",
+    )
+    replica_fetch_response_max_bytes: int = setting(
+        10_485_760, at_least=0, doc="Bytes of all partitions together that a follower asks for at once."
+    )
+    num_replica_fetchers: int = setting(
+        1, at_least=1, doc="Fetches that a follower has under way with each leader at the same time."
+    )
+
+    # Who leads
+    auto_leader_rebalance_enable: bool = setting(
+        True, doc="Whether the controller gives leadership back to the first replicas of partitions by itself."
+    )
+    leader_imbalance_check_interval_seconds: int = setting(
+        300, type=_LONG, at_least=1, doc="How often the controller looks whether leadership is out of balance."
+    )
+    leader_imbalance_per_broker_percentage: int = setting(
+        10,
+        at_least=0,
+        at_most=100,
+        kafka_default=None,
+        differs="Kafka 4 has taken this setting away and acts on any imbalance",
+        doc="Share of the partitions whose first replica is on a broker that others may lead before the controller "
+        "gives them back to it.",
+    )
+    controlled_shutdown_enable: bool = setting(
+        True, doc="Whether a broker that is stopped hands what it leads to other in-sync replicas first."
     )
 
     # Producers and groups

@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
+from ottla.broker.controller.elections import new_partition
+from ottla.broker.controller.placement import Racks, place, start_of
+from ottla.broker.controller.reassignments import target_of
+from ottla.cluster.image import ClusterImage, TopicImage
 from ottla.config.broker import BrokerSettings
 from ottla.config.setting import ConfigError
 from ottla.config.topic import validate_topic_overrides
@@ -56,9 +59,16 @@ class Deletion(NamedTuple):
 
 
 def plan_topics(
-    wanted: Sequence[NewTopic], image: ClusterImage, settings: BrokerSettings, make_id: Callable[[], UUID]
+    wanted: Sequence[NewTopic],
+    image: ClusterImage,
+    settings: BrokerSettings,
+    make_id: Callable[[], UUID],
+    pick_start: Callable[[ClusterImage], int] = lambda image: 0,
 ) -> list[TopicOutcome]:
-    """Decide on new topics, in the order asked; a name that is asked for twice is refused once."""
+    """Decide on new topics, in the order asked; a name that is asked for twice is refused once.
+
+    `pick_start` chooses for each topic where the round of its leaders begins: small topics are to differ in that.
+    """
     _limit(
         len(new.assignments) or (settings.num_partitions if new.partitions == USE_DEFAULT else new.partitions)
         for new in wanted
@@ -73,7 +83,7 @@ def plan_topics(
             if times[new.name] > 1:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "the request names this topic more than once")
             _check_new_name(new.name, image, taken)
-            outcomes[new.name] = TopicOutcome(new.name, _new_topic(new, image, settings, make_id), None)
+            outcomes[new.name] = TopicOutcome(new.name, _new_topic(new, image, settings, make_id, pick_start), None)
             if _ambiguous(new.name):
                 taken[_unified(new.name)] = new.name
         except ApiError as refusal:
@@ -156,6 +166,11 @@ def _transactions_topic(image: ClusterImage, settings: BrokerSettings) -> NewTop
     )
 
 
+def racks_of(image: ClusterImage) -> Racks:
+    """The brokers that new replicas may go to."""
+    return {broker.id: broker.rack for broker in image.brokers.values()}
+
+
 def _limit(counts: Iterable[int]) -> None:
     if sum(max(count, 0) for count in counts) > PARTITIONS_PER_REQUEST_MAX:
         raise ApiError(
@@ -184,24 +199,26 @@ def _check_new_name(name: str, image: ClusterImage, taken: Mapping[str, str]) ->
         )
 
 
-def _new_topic(new: NewTopic, image: ClusterImage, settings: BrokerSettings, make_id: Callable[[], UUID]) -> TopicImage:
+def _new_topic(
+    new: NewTopic,
+    image: ClusterImage,
+    settings: BrokerSettings,
+    make_id: Callable[[], UUID],
+    pick_start: Callable[[ClusterImage], int],
+) -> TopicImage:
     configs = dict(new.configs)
     try:
         validate_topic_overrides(configs)
     except ConfigError as error:
         raise ApiError(ErrorCode.INVALID_CONFIG, "; ".join(error.problems)) from None
-    replicas = _assigned(new, image) if new.assignments else _placed(new, image, settings)
-    partitions = tuple(_new_partition(brokers) for brokers in replicas)
+    replicas = _assigned(new, image) if new.assignments else _placed(new, image, settings, pick_start(image))
+    partitions = tuple(new_partition(brokers, image.brokers) for brokers in replicas)
     return TopicImage(
         new.name, make_id(), partitions, {name: text for name, text in configs.items() if text is not None}
     )
 
 
-def _new_partition(brokers: tuple[int, ...]) -> PartitionImage:
-    return PartitionImage(leader=brokers[0], leader_epoch=0, replicas=brokers, isr=brokers)
-
-
-def _placed(new: NewTopic, image: ClusterImage, settings: BrokerSettings) -> list[tuple[int, ...]]:
+def _placed(new: NewTopic, image: ClusterImage, settings: BrokerSettings, start: int) -> list[tuple[int, ...]]:
     factor = new.replication_factor
     if factor < USE_DEFAULT or factor == 0:
         raise ApiError(
@@ -213,18 +230,7 @@ def _placed(new: NewTopic, image: ClusterImage, settings: BrokerSettings) -> lis
         )
     count = settings.num_partitions if new.partitions == USE_DEFAULT else new.partitions
     factor = settings.default_replication_factor if factor == USE_DEFAULT else factor
-    return place(range(count), factor, sorted(image.brokers))
-
-
-def place(partitions: Iterable[int], factor: int, brokers: Sequence[int]) -> list[tuple[int, ...]]:
-    """Spread replicas round the brokers: each partition begins one broker further than the one before."""
-    if factor > len(brokers):
-        raise ApiError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"replication factor {factor} is larger than the number of brokers, {len(brokers)}",
-        )
-    size = len(brokers)
-    return [tuple(brokers[(number + step) % size] for step in range(factor)) for number in partitions]
+    return place(range(count), factor, racks_of(image), start=start)
 
 
 def _assigned(new: NewTopic, image: ClusterImage) -> list[tuple[int, ...]]:
@@ -268,9 +274,10 @@ def _enlarged(more: MorePartitions, image: ClusterImage) -> TopicImage:
         raise ApiError(
             ErrorCode.INVALID_PARTITIONS, f"topic '{more.name}' has {have} partitions; {more.total} is not an increase"
         )
-    factor = len(topic.partitions[0].replicas)
+    factor = len(target_of(topic.partitions[0]))
     if more.assignments is None:
-        added = place(range(have, more.total), factor, sorted(image.brokers))
+        brokers = racks_of(image)
+        added = place(range(have, more.total), factor, brokers, start=start_of(topic.partitions[0].replicas, brokers))
     elif len(more.assignments) != more.total - have:
         raise ApiError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -278,7 +285,7 @@ def _enlarged(more: MorePartitions, image: ClusterImage) -> TopicImage:
         )
     else:
         added = [_checked_replicas(brokers, factor, image) for brokers in more.assignments]
-    partitions = topic.partitions + tuple(_new_partition(brokers) for brokers in added)
+    partitions = topic.partitions + tuple(new_partition(brokers, image.brokers) for brokers in added)
     return TopicImage(topic.name, topic.topic_id, partitions, topic.configs)
 
 

@@ -12,7 +12,7 @@ from ottla.cluster.documents import (
     topic_document,
     topic_path,
 )
-from ottla.cluster.image import TopicImage
+from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.store import ABSENT, Write
 
 Version = Callable[[str], int]
@@ -38,6 +38,39 @@ def deletion_writes(topic: TopicImage, version: Version) -> list[Write]:
     paths = [topic_path(topic.name), topic_config_path(topic.name)]
     paths += [partition_path(topic.name, number) for number in range(len(topic.partitions))]
     return [Write(path, None, version(path)) for path in paths if version(path) != ABSENT]
+
+
+def partition_writes(
+    changed: Mapping[tuple[str, int], PartitionImage], image: ClusterImage, version: Version
+) -> list[Write]:
+    """Partitions of topics in the image that are to become these, each with its number.
+
+    What changes together is written together: the topic's document, if other brokers are to hold a partition, and the
+    partition's state, if another is to lead or to be in sync.
+    """
+    writes: list[Write] = []
+    replaced: dict[str, dict[int, PartitionImage]] = {}
+    for (name, number), partition in changed.items():
+        before = image.topics[name].partitions[number]
+        if _who_holds(partition) != _who_holds(before):
+            replaced.setdefault(name, {})[number] = partition
+        path = partition_path(name, number)
+        known = version(path)
+        if known == ABSENT or _who_leads(partition) != _who_leads(before):
+            writes.append(Write(path, partition_document(partition, image.controller_epoch), known))
+    for name, partitions in replaced.items():
+        topic, path = image.topics[name], topic_path(name)
+        merged = [partitions.get(number, partition) for number, partition in enumerate(topic.partitions)]
+        writes.append(Write(path, topic_document(topic.topic_id, merged), version(path)))
+    return writes
+
+
+def _who_holds(partition: PartitionImage) -> tuple[tuple[int, ...], ...]:
+    return partition.replicas, partition.adding, partition.removing
+
+
+def _who_leads(partition: PartitionImage) -> tuple[int, int, tuple[int, ...]]:
+    return partition.leader, partition.leader_epoch, partition.isr
 
 
 def topic_config_writes(topic: str, configs: Mapping[str, str], version: Version) -> list[Write]:

@@ -4,15 +4,12 @@ import uuid
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ottla.broker.controller.decisions import (
     PARTITIONS_PER_REQUEST_MAX,
     MorePartitions,
     NewTopic,
     automatic_topic,
-    place,
     plan_deletions,
     plan_partitions,
     plan_topics,
@@ -172,14 +169,3 @@ def test_the_offsets_topic_gets_what_settings_say_and_brokers_allow() -> None:
     assert (new.partitions, new.replication_factor) == (7, 1)
     assert ("cleanup.policy", "compact") in new.configs
     assert automatic_topic("other", cluster(), SETTINGS) == NewTopic("other")
-
-
-@given(count=st.integers(1, 60), brokers=st.sets(st.integers(0, 99), min_size=1, max_size=9), data=st.data())
-def test_placement_is_even(count: int, brokers: set[int], data: st.DataObject) -> None:
-    factor = data.draw(st.integers(1, len(brokers)))
-    placed = place(range(count), factor, sorted(brokers))
-    assert all(len(set(replicas)) == factor and set(replicas) <= brokers for replicas in placed)
-    leaders = [sum(replicas[0] == broker for replicas in placed) for broker in brokers]
-    held = [sum(broker in replicas for replicas in placed) for broker in brokers]
-    assert max(leaders) - min(leaders) <= 1
-    assert max(held) - min(held) <= factor

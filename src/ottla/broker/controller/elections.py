@@ -1,0 +1,111 @@
+"""Who leads a partition. Pure: a partition as it is and who is alive in, the partition as it should be out.
+
+Every function gives a new PartitionImage, or None when nothing is to change. What always holds:
+
+- the epoch grows by one with every change of leader (to none and from none as well), and never otherwise, except that
+  a broker which may have lost the end of its log raises it (`rejoin`);
+- the in-sync replicas are never empty once there were any, and always replicas of the partition;
+- a leader is one of them.
+
+An in-sync replica has everything that was ever acknowledged, so any of them that is alive may lead. When none is, the
+partition has no leader and keeps the in-sync replicas it had: the first of them that comes back leads. Only where the
+topic prefers availability to its data (unclean.leader.election.enable) another replica leads instead.
+"""
+
+from collections.abc import Container
+
+from msgspec.structs import replace
+
+from ottla.cluster.image import NO_LEADER, PartitionImage
+
+Alive = Container[int]
+
+
+def new_partition(replicas: tuple[int, ...], alive: Alive) -> PartitionImage:
+    """A partition that never had a leader: nothing was written yet, so every live replica is in sync.
+
+    Without any it has neither leader nor in-sync replicas until one of them is there.
+    """
+    isr = tuple(replica for replica in replicas if replica in alive)
+    return PartitionImage(isr[0] if isr else NO_LEADER, 0, replicas, isr)
+
+
+def elect(partition: PartitionImage, alive: Alive, *, unclean: bool = False) -> PartitionImage | None:
+    """What follows from who is alive: brokers came or went, the partition is new, or its replicas changed.
+
+    `unclean` tells whether a replica that is not in sync may lead when no other can. Dead brokers leave the in-sync
+    replicas at once, so that nobody waits for them.
+    """
+    if not partition.isr:
+        return _first_election(partition, alive)
+    living = tuple(replica for replica in partition.isr if replica in alive)
+    if partition.leader in living:
+        return replace(partition, isr=living) if living != partition.isr else None
+    if living:
+        return _led_by(partition, _first(partition.replicas, living), living)
+    if unclean:
+        behind = [replica for replica in _oldest_first(partition) if replica in alive]
+        if behind:
+            return _led_by(partition, behind[0], (behind[0],))
+    return _led_by(partition, NO_LEADER, partition.isr) if partition.leader != NO_LEADER else None
+
+
+def elect_preferred(partition: PartitionImage, alive: Alive) -> PartitionImage | None:
+    """The first replica leads again, if it is alive and in sync and does not lead already."""
+    preferred = partition.replicas[0]
+    if partition.leader == preferred or preferred not in alive or preferred not in partition.isr:
+        return None
+    return _led_by(partition, preferred, partition.isr)
+
+
+def hand_over(partition: PartitionImage, leaving: int, alive: Alive) -> PartitionImage | None:
+    """A broker is about to stop: another in-sync replica leads, and it is no longer one of them.
+
+    Where no other could lead it stays: whoever is left without a leader gains nothing from losing it earlier.
+    """
+    if leaving not in partition.isr:
+        return None
+    remaining = tuple(replica for replica in partition.isr if replica != leaving and replica in alive)
+    if not remaining:
+        return None
+    if partition.leader != leaving:
+        return replace(partition, isr=tuple(replica for replica in partition.isr if replica != leaving))
+    return _led_by(partition, _first(partition.replicas, remaining), remaining)
+
+
+def rejoin(partition: PartitionImage, returning: int) -> PartitionImage | None:
+    """A broker comes back whose machine crashed: the end of its logs may be lost, acknowledged records among it.
+
+    Others that are in sync have all of it, so it must not count as one, nor lead, until it has caught up. Alone it is
+    the best there is, and its epoch is raised: what it writes next must not pass for what it lost.
+    """
+    if returning not in partition.isr:
+        return None
+    others = tuple(replica for replica in partition.isr if replica != returning)
+    if not others:
+        return replace(partition, leader_epoch=partition.leader_epoch + 1)
+    if partition.leader == returning:
+        return _led_by(partition, NO_LEADER, others)
+    return replace(partition, isr=others)
+
+
+def _first_election(partition: PartitionImage, alive: Alive) -> PartitionImage | None:
+    """Without in-sync replicas there never was a leader, so there is nothing to lose."""
+    fresh = new_partition(partition.replicas, alive)
+    if fresh.leader == NO_LEADER:
+        return None
+    return replace(partition, leader=fresh.leader, isr=fresh.isr)
+
+
+def _led_by(partition: PartitionImage, leader: int, isr: tuple[int, ...]) -> PartitionImage:
+    return replace(partition, leader=leader, leader_epoch=partition.leader_epoch + 1, isr=isr)
+
+
+def _first(replicas: tuple[int, ...], candidates: tuple[int, ...]) -> int:
+    """The candidate that comes first in the order of preference."""
+    return next((replica for replica in replicas if replica in candidates), candidates[0])
+
+
+def _oldest_first(partition: PartitionImage) -> list[int]:
+    """Replicas that are only just being added are likely to have the least."""
+    return sorted(partition.replicas, key=lambda replica: replica in partition.adding)

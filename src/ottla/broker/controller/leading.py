@@ -1,0 +1,216 @@
+"""The controller proper: the one broker that sees to it that every partition that can have a leader has one.
+
+It follows the image. What may need a decision is noted when a change comes in: partitions that changed, and those of
+brokers that came or went. A task decides on the newest image and commits. The commit fails when another broker is the
+controller by now; then nothing is done any more. So whatever is interrupted, the next picture leads to the same end.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from ottla.broker.controller.elections import elect_preferred
+from ottla.broker.controller.holders import Holders, Place
+from ottla.broker.controller.partition_changes import Changed, PartitionChanges, Tally
+from ottla.broker.controller.reassignments import settle
+from ottla.cluster.image import NO_LEADER, ClusterImage, ImageChange, PartitionImage
+from ottla.cluster.store import MetadataStore, NotController, StoreError
+from ottla.config.live import LiveConfig
+from ottla.model.clock import Clock
+
+log = logging.getLogger(__name__)
+
+BACK_OFF_SECONDS_MIN = 0.05
+BACK_OFF_SECONDS_MAX = 1.0
+
+
+class LeadingController:
+    """Acts while the image names this broker as the controller. `start` it once, when the broker is registered."""
+
+    def __init__(self, store: MetadataStore, config: LiveConfig, node_id: int, clock: Clock) -> None:
+        self._store = store
+        self._config = config
+        self._node_id = node_id
+        self._clock = clock
+        self._holders: Holders | None = None
+        self._work = PartitionChanges(store, clock, self._decide, as_controller=True)
+        self._work.on_committed = self._count
+        self._preferring: set[Place] = set()
+        self._reasons: dict[str, None] = {}
+        self._noticed = 0.0
+        self._elected = self._leaderless = 0
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._task: asyncio.Task[None] | None = None
+        self._end_subscription: Callable[[], None] | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether this broker is the controller."""
+        return self._holders is not None
+
+    def start(self) -> None:
+        self._end_subscription = self._store.subscribe(self.on_change)
+        self._take_up(self._store.image)
+        self._task = asyncio.create_task(self._run(), name="controller")
+
+    async def stop(self) -> None:
+        if self._end_subscription is not None:
+            self._end_subscription()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def settled(self) -> None:
+        """Return when nothing is left to decide."""
+        await self._idle.wait()
+
+    def on_change(self, change: ImageChange) -> None:
+        """Note what may need a decision. Costs what changed; a broker's coming or going costs what it holds."""
+        if change.new.controller_id != self._node_id:
+            if self._holders is not None:
+                log.info("broker %d is no longer the controller", self._node_id)
+            self._holders = None
+            self._forget_all()
+            return
+        if self._holders is None or change.old.controller_epoch != change.new.controller_epoch:
+            self._take_up(change.new)
+            return
+        self._look_at(self._holders.apply(change), "changed partitions")
+        if change.brokers:
+            for broker, why in _came_or_went(change):
+                self._look_at(self._holders.of(broker), why)
+        self._look_at(_allowed_now(change), "changed settings")
+
+    async def rebalance(self) -> None:
+        """Give leadership back to first replicas, of brokers that lead too few of what they should lead."""
+        image = self._store.image
+        if self._holders is None or not self._config.broker.auto_leader_rebalance_enable:
+            return
+        allowed = self._config.broker.leader_imbalance_per_broker_percentage / 100
+        preferred: Counter[int] = Counter()
+        elsewhere: dict[int, list[Place]] = {}
+        for place, partition in _partitions(image):
+            first = partition.replicas[0]
+            preferred[first] += 1
+            if elect_preferred(partition, image.brokers) is not None:
+                elsewhere.setdefault(first, []).append(place)
+        for broker, places in elsewhere.items():
+            if len(places) / preferred[broker] > allowed:
+                self._preferring.update(places)
+                self._look_at(places, f"others lead what broker {broker} should lead")
+
+    def _take_up(self, image: ClusterImage) -> None:
+        """This broker has become the controller: whatever happened while nobody was, is seen to now."""
+        if image.controller_id != self._node_id:
+            return
+        log.info("broker %d is the controller, epoch %d", self._node_id, image.controller_epoch)
+        self._holders = Holders(image)
+        self._look_at((place for place, _ in _partitions(image)), "new controller")
+
+    def _forget_all(self) -> None:
+        self._work.due.clear()
+        self._preferring.clear()
+
+    def _look_at(self, places: Iterable[Place], why: str) -> None:
+        due = self._work.due
+        before = len(due)
+        due.update(dict.fromkeys(places))
+        if len(due) > before:
+            self._begin(why)
+
+    def _begin(self, why: str) -> None:
+        if not self._reasons:
+            self._noticed = self._clock.monotonic()
+        self._reasons[why] = None
+        self._idle.clear()
+        self._wake.set()
+
+    async def _run(self) -> None:
+        back_off = BACK_OFF_SECONDS_MIN
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            why, waited = " and ".join(self._reasons), self._clock.monotonic() - self._noticed
+            self._reasons.clear()
+            tally = Tally()
+            try:
+                await self._work.work_off(tally)
+                back_off = BACK_OFF_SECONDS_MIN
+            except NotController:
+                log.info("another broker is the controller by now; the news of it will come")
+                self._forget_all()
+            except StoreError as error:
+                log.warning("%s: cannot write it, trying again in %.2f s: %s", why, back_off, error)
+                await asyncio.sleep(back_off)
+                back_off = min(2 * back_off, BACK_OFF_SECONDS_MAX)
+            except Exception:
+                # A partition that cannot be decided must not keep all others from having a leader.
+                log.exception("%s: the controller failed and looks at everything again", why)
+                await asyncio.sleep(BACK_OFF_SECONDS_MAX)
+                self._take_up(self._store.image)
+            self._tell(why, waited, tally)
+            if self._work.due:
+                self._begin(why)
+            elif not self._wake.is_set():
+                self._idle.set()
+
+    def _decide(self, place: Place, partition: PartitionImage, image: ClusterImage) -> PartitionImage | None:
+        unclean = self._config.topic(place[0]).unclean_leader_election_enable
+        after = settle(partition, image.brokers, unclean=unclean)
+        if after is None and place in self._preferring:
+            after = elect_preferred(partition, image.brokers)
+            if after is None:
+                self._preferring.discard(place)
+        return after
+
+    def _count(self, changed: Changed, image: ClusterImage) -> None:
+        self._preferring.difference_update(changed)
+        for (name, number), after in changed.items():
+            before = image.topics[name].partitions[number]
+            self._elected += after.leader not in (before.leader, NO_LEADER)
+            self._leaderless += after.leader == NO_LEADER
+            if before.isr and after.leader != NO_LEADER and after.leader not in before.isr:
+                log.warning(
+                    "%s-%d: broker %d leads although it was not in sync (unclean election): records that only %s had "
+                    "are lost",
+                    name, number, after.leader, list(before.isr),
+                )  # fmt: skip
+
+    def _tell(self, why: str, waited: float, tally: Tally) -> None:
+        if tally.changed:
+            log.info(
+                "%s: %d partitions changed, %d have another leader, %d none; begun after %.1f ms, %s",
+                why, tally.changed, self._elected, self._leaderless, 1000 * waited, tally,
+            )  # fmt: skip
+        self._elected = self._leaderless = 0
+
+
+def _partitions(image: ClusterImage) -> Iterator[tuple[Place, PartitionImage]]:
+    for topic in image.topics.values():
+        for number, partition in enumerate(topic.partitions):
+            yield (topic.name, number), partition
+
+
+def _came_or_went(change: ImageChange) -> Iterator[tuple[int, str]]:
+    old, new = change.old.brokers, change.new.brokers
+    for broker in sorted(old.keys() | new.keys()):
+        if broker not in new:
+            yield broker, f"broker {broker} is gone"
+        elif broker not in old:
+            yield broker, f"broker {broker} has come"
+        elif old[broker].epoch != new[broker].epoch:
+            yield broker, f"broker {broker} has come back"
+
+
+def _allowed_now(change: ImageChange) -> Iterator[Place]:
+    """Partitions without a leader that may have one now because a setting changed."""
+    for topic in change.new.topics.values() if change.broker_configs else change.written:
+        before = change.old.topics.get(topic.name)
+        if change.broker_configs or (before is not None and before.configs is not topic.configs):
+            for number, partition in enumerate(topic.partitions):
+                if partition.leader == NO_LEADER:
+                    yield topic.name, number

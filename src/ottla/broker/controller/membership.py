@@ -1,0 +1,68 @@
+"""What a broker settles about its own partitions when it leaves and when it comes back.
+
+It writes these decisions itself, as any broker may: leaving is orderly only while it is still there, and coming back
+after a crash of its machine must be settled before anybody counts on it, so before it is registered.
+"""
+
+import asyncio
+import logging
+
+from ottla.broker.controller import elections
+from ottla.broker.controller.holders import Place
+from ottla.broker.controller.partition_changes import Decide, PartitionChanges, Tally
+from ottla.cluster.image import ClusterImage, PartitionImage
+from ottla.cluster.store import MetadataStore, Session, StoreError
+from ottla.model.clock import Clock
+
+log = logging.getLogger(__name__)
+
+HAND_OVER_SECONDS_MAX = 10.0
+RETRY_SECONDS = 0.5
+
+
+async def hand_over(store: MetadataStore, node_id: int, clock: Clock) -> None:
+    """Give what this broker leads to others in sync, and leave the in-sync replicas. Not worth waiting for long."""
+    if store.session is not Session.CONNECTED:
+        log.warning("the store is not there: the broker stops without handing over what it leads")
+        return
+
+    def decide(_place: Place, partition: PartitionImage, image: ClusterImage) -> PartitionImage | None:
+        return elections.hand_over(partition, node_id, image.brokers)
+
+    tally = Tally()
+    try:
+        async with asyncio.timeout(HAND_OVER_SECONDS_MAX):
+            await _change_all(store, node_id, clock, decide, tally)
+    except TimeoutError:
+        log.warning("handing over took too long and is given up: others notice that this broker is gone")
+    if tally.changed:
+        log.info("handed over %d partitions, %s", tally.changed, tally)
+
+
+async def rejoin(store: MetadataStore, node_id: int, clock: Clock) -> None:
+    """Take back every claim to be complete: this broker's machine crashed. Returns when that is written."""
+
+    def decide(_place: Place, partition: PartitionImage, _image: ClusterImage) -> PartitionImage | None:
+        return elections.rejoin(partition, node_id)
+
+    tally = Tally()
+    await _change_all(store, node_id, clock, decide, tally)
+    if tally.changed:
+        log.warning(
+            "the machine has crashed since the last run, so the end of the logs may be lost: %d partitions no longer "
+            "count this broker as in sync, or have a new epoch where it is the only one; %s", tally.changed, tally,
+        )  # fmt: skip
+
+
+async def _change_all(store: MetadataStore, node_id: int, clock: Clock, decide: Decide, tally: Tally) -> None:
+    work = PartitionChanges(store, clock, decide)
+    for topic in store.image.topics.values():
+        for number, partition in enumerate(topic.partitions):
+            if node_id in partition.isr:
+                work.due[topic.name, number] = None
+    while True:
+        try:
+            return await work.work_off(tally)
+        except StoreError as error:
+            log.warning("%s; trying again", error)
+            await asyncio.sleep(RETRY_SECONDS)
