@@ -7,6 +7,8 @@
     /config/brokers/<id> or <default>               dynamic broker settings
     /config/groups/<group>                          a group's own settings (its name with %-escapes)
     /latest_producer_id_block                       the last block of producer ids that was handed out
+    /brokers/ids/<id>                               a broker that runs: only in ZooKeeper, only while it runs
+    /controller, /controller_epoch                  who is the controller, and how many there were: only in ZooKeeper
 
 Pure: bytes in, images out. What is unknown is passed over, so that other documents can live beside these.
 """
@@ -16,10 +18,17 @@ from urllib.parse import quote, unquote
 from uuid import UUID
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
 
-from ottla.cluster.image import CLUSTER_WIDE, NO_LEADER, ClusterImage, PartitionImage, TopicImage
+from ottla.cluster.image import (
+    CLUSTER_WIDE,
+    NO_LEADER,
+    ClusterImage,
+    ImageChange,
+    PartitionImage,
+    TopicImage,
+)
 from ottla.model.names import format_topic_id, parse_topic_id
 
 CLUSTER_ID_PATH = "/cluster/id"
@@ -42,6 +51,7 @@ class _Topic(Struct):
     adding_replicas: dict[str, tuple[int, ...]] = field(default_factory=dict)
     removing_replicas: dict[str, tuple[int, ...]] = field(default_factory=dict)
     version: int = 3
+    deleting: bool | UnsetType = UNSET
 
 
 class _PartitionState(Struct):
@@ -97,7 +107,8 @@ def cluster_id_document(cluster_id: str) -> bytes:
     return msgspec.json.encode(_ClusterId(id=cluster_id))
 
 
-def topic_document(topic_id: UUID, partitions: Sequence[PartitionImage]) -> bytes:
+def topic_document(topic_id: UUID, partitions: Sequence[PartitionImage], *, deleting: bool = False) -> bytes:
+    """`deleting` takes the topic out of the image while its other documents are still being removed."""
     numbered = [(str(number), partition) for number, partition in enumerate(partitions)]
     return msgspec.json.encode(
         _Topic(
@@ -105,8 +116,28 @@ def topic_document(topic_id: UUID, partitions: Sequence[PartitionImage]) -> byte
             partitions={number: partition.replicas for number, partition in numbered},
             adding_replicas={number: partition.adding for number, partition in numbered if partition.adding},
             removing_replicas={number: partition.removing for number, partition in numbered if partition.removing},
+            deleting=deleting or UNSET,
         )
     )
+
+
+def partitions_in(topic_document: bytes) -> int:
+    """How many partitions a topic's document speaks of."""
+    return len(msgspec.json.decode(topic_document, type=_Topic).partitions)
+
+
+def topic_of(path: str) -> str | None:
+    """The topic whose own document is at this path; None for all other documents."""
+    name = path.removeprefix(_TOPICS)
+    return name if name != path and "/" not in name else None
+
+
+def partition_of(path: str) -> tuple[str, int] | None:
+    """The partition whose state is at this path; None for all other documents."""
+    parts = path.removeprefix(_TOPICS).split("/")
+    if not path.startswith(_TOPICS) or len(parts) != 4 or parts[1] != "partitions" or parts[3] != "state":
+        return None
+    return parts[0], int(parts[2])
 
 
 def partition_document(partition: PartitionImage, controller_epoch: int = 0) -> bytes:
@@ -150,10 +181,16 @@ class _TopicEdit:
 
 
 def apply_documents(image: ClusterImage, written: Iterable[tuple[str, bytes | None]]) -> ClusterImage:
-    """The image after these documents were written (None: deleted). Costs what was written, not what exists."""
+    """The image after these documents were written (None: deleted)."""
+    return change_of_documents(image, written).new
+
+
+def change_of_documents(image: ClusterImage, written: Iterable[tuple[str, bytes | None]]) -> ImageChange:
+    """The same with what it changes. Costs what was written, not what exists."""
     edits: dict[str, _TopicEdit] = {}
     broker_configs: dict[str, Mapping[str, str]] | None = None
     group_configs: dict[str, Mapping[str, str]] | None = None
+    before = image
     for path, data in written:
         if path.startswith(_TOPICS):
             _note_topic(edits, path.removeprefix(_TOPICS), data)
@@ -178,9 +215,26 @@ def apply_documents(image: ClusterImage, written: Iterable[tuple[str, bytes | No
     if group_configs is not None:
         image = replace(image, group_configs=group_configs)
     if not edits:
-        return image
-    changed = {name: _edited(name, edit, image.topics.get(name)) for name, edit in edits.items()}
-    return image.with_topics(
+        return ImageChange(before, image)
+    return replace(_change_topics(image, edits), old=before)
+
+
+def _change_topics(image: ClusterImage, edits: Mapping[str, _TopicEdit]) -> ImageChange:
+    deleting = dict(image.deleting)
+    changed: dict[str, TopicImage | None] = {}
+    for name, edit in edits.items():
+        if edit.topic_written:
+            document = None if edit.topic is None else _decode_topic(edit.topic)
+            deleting.pop(name, None)
+            if document is not None and document.deleting is True:
+                deleting[name] = len(document.partitions)
+                document = None
+            changed[name] = None if document is None else _written(name, document, edit, image.topics.get(name))
+        else:
+            changed[name] = _edited(edit, image.topics.get(name))
+    if deleting != image.deleting:
+        image = replace(image, deleting=deleting)
+    return image.change_topics(
         written=(topic for topic in changed.values() if topic is not None),
         removed=(name for name, topic in changed.items() if topic is None),
     )
@@ -195,29 +249,37 @@ def _note_topic(edits: dict[str, _TopicEdit], rest: str, data: bytes | None) -> 
         edit.states[int(parts[2])] = data
 
 
-def _edited(name: str, edit: _TopicEdit, before: TopicImage | None) -> TopicImage | None:
-    """The topic after these edits; None when it is gone, or when nothing says yet that it exists."""
-    if edit.topic_written:
-        if edit.topic is None:
-            return None
-        document = msgspec.json.decode(edit.topic, type=_Topic)
-        topic_id = parse_topic_id(document.topic_id)
-        held = [_held(document, str(number)) for number in range(len(document.partitions))]
-        if before is not None and before.topic_id != topic_id:
-            before = None
-    elif before is not None:
-        topic_id, held = before.topic_id, [(each.replicas, each.adding, each.removing) for each in before.partitions]
-    else:
-        return None
+def _written(name: str, document: _Topic, edit: _TopicEdit, before: TopicImage | None) -> TopicImage:
+    """The topic as its document, and what was written with it, say."""
+    topic_id = parse_topic_id(document.topic_id)
+    if before is not None and before.topic_id != topic_id:
+        before = None
     known = before.partitions if before is not None else ()
     partitions = tuple(
-        _partition(edit.states.get(number), who, known[number] if number < len(known) else None)
-        for number, who in enumerate(held)
+        _partition(
+            edit.states.get(number), _held(document, str(number)), known[number] if number < len(known) else None
+        )
+        for number in range(len(document.partitions))
     )
-    configs = before.configs if before is not None else {}
+    return TopicImage(name, topic_id, partitions, _configs(edit, before))
+
+
+def _edited(edit: _TopicEdit, before: TopicImage | None) -> TopicImage | None:
+    """The topic with some states or its settings changed; None when nothing says (yet, or any more) that it exists."""
+    if before is None:
+        return None
+    partitions = list(before.partitions)
+    for number, state in edit.states.items():
+        if number < len(partitions):
+            known = partitions[number]
+            partitions[number] = _partition(state, (known.replicas, known.adding, known.removing), known)
+    return TopicImage(before.name, before.topic_id, tuple(partitions), _configs(edit, before))
+
+
+def _configs(edit: _TopicEdit, before: TopicImage | None) -> Mapping[str, str]:
     if edit.config_written:
-        configs = {} if edit.config is None else msgspec.json.decode(edit.config, type=_Config).config
-    return TopicImage(name, topic_id, partitions, configs)
+        return {} if edit.config is None else msgspec.json.decode(edit.config, type=_Config).config
+    return before.configs if before is not None else {}
 
 
 _Held = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
@@ -232,6 +294,7 @@ def _held(document: _Topic, number: str) -> _Held:
     )
 
 
+_decode_topic = msgspec.json.Decoder(_Topic).decode
 _decode_state = msgspec.json.Decoder(_PartitionState).decode
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from ottla.cluster.documents import CLUSTER_ID_PATH, apply_documents, cluster_id_document
-from ottla.cluster.image import BrokerImage, ClusterImage, changes_between
+from ottla.cluster.documents import CLUSTER_ID_PATH, apply_documents, change_of_documents, cluster_id_document
+from ottla.cluster.image import BrokerImage, ClusterImage, ImageChange
 from ottla.cluster.store import (
     ABSENT,
     Document,
@@ -115,7 +115,7 @@ class EmbeddedStore:
         """Brokers are known while they run, so this one is kept in memory only. It is its own controller."""
         self._epoch += 1
         brokers = {**self._image.brokers, broker.id: replace(broker, epoch=self._epoch)}
-        self._publish(replace(self._image, brokers=brokers, controller_id=broker.id))
+        self._publish(ImageChange(self._image, replace(self._image, brokers=brokers, controller_id=broker.id)))
 
     async def close(self) -> None:
         """Finish the commit under way, if any, and close the file."""
@@ -151,7 +151,7 @@ class EmbeddedStore:
                 raise StoreError(f"the metadata could not be written: {error}") from error
             for path, data, expected in writes:
                 self._remember(path, data, expected + 1)
-            self._publish(apply_documents(self._image, ((path, data) for path, data, _ in writes)))
+            self._publish(change_of_documents(self._image, ((path, data) for path, data, _ in writes)))
 
     def _write(self, writes: tuple[Write, ...]) -> None:
         """In the writer's thread: all of it or nothing, on disk when it returns."""
@@ -171,9 +171,8 @@ class EmbeddedStore:
                 connection.execute("ROLLBACK")
             raise
 
-    def _publish(self, image: ClusterImage) -> None:
-        change = changes_between(self._image, image)
-        self._image = image
+    def _publish(self, change: ImageChange) -> None:
+        self._image = change.new
         for callback in tuple(self._subscribers):
             callback(change)
 

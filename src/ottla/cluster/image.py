@@ -1,10 +1,15 @@
 """An immutable picture of the cluster: brokers, topics, settings. A change makes a new picture; holders keep theirs."""
 
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 from uuid import UUID
 
+from immutables import Map
 from msgspec import Struct
 from msgspec.structs import replace
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 
 NO_LEADER = -1
 NO_CONTROLLER = -1
@@ -65,16 +70,22 @@ class BrokerImage(Struct, frozen=True):
 
 
 class ClusterImage(Struct, frozen=True):
-    """Everything at one moment. The mappings are never changed in place."""
+    """Everything at one moment. The mappings are never changed in place.
+
+    The mappings of topics share all they have in common with those of the picture before: a change costs what it
+    changes, however many topics there are.
+    """
 
     cluster_id: str = ""
     controller_id: int = NO_CONTROLLER
     controller_epoch: int = 0
     brokers: Mapping[int, BrokerImage] = {}
-    topics: Mapping[str, TopicImage] = {}
-    names_by_id: Mapping[UUID, str] = {}
+    topics: Mapping[str, TopicImage] = Map()
+    names_by_id: Mapping[UUID, str] = Map()
     broker_configs: Mapping[str, Mapping[str, str]] = {}
     group_configs: Mapping[str, Mapping[str, str]] = {}
+    deleting: Mapping[str, int] = {}
+    """Topics whose deletion was begun and is not complete, with their numbers of partitions. Their names are taken."""
 
     def topic_by_id(self, topic_id: UUID) -> TopicImage | None:
         name = self.names_by_id.get(topic_id)
@@ -82,18 +93,35 @@ class ClusterImage(Struct, frozen=True):
 
     def with_topics(self, written: Iterable[TopicImage], removed: Iterable[str] = ()) -> "ClusterImage":
         """This picture with some topics new or changed and others gone."""
-        topics, names = dict(self.topics), dict(self.names_by_id)
+        return self.change_topics(written, removed).new
+
+    def change_topics(self, written: Iterable[TopicImage], removed: Iterable[str] = ()) -> "ImageChange":
+        """The same with what it changes. A topic may be written as it is: then nothing has changed."""
+        topics, names = _shared(self.topics).mutate(), _shared(self.names_by_id).mutate()
+        changed, gone = [], []
         for name in removed:
-            gone = topics.pop(name, None)
-            if gone is not None:
-                names.pop(gone.topic_id, None)
+            before = topics.pop(name, None)
+            if before is not None:
+                names.pop(before.topic_id, None)
+                gone.append(before)
         for topic in written:
             before = topics.get(topic.name)
+            if before == topic:
+                continue
             if before is not None and before.topic_id != topic.topic_id:
                 names.pop(before.topic_id, None)
+                gone.append(before)
             topics[topic.name] = topic
             names[topic.topic_id] = topic.name
-        return replace(self, topics=topics, names_by_id=names)
+            changed.append(topic)
+        if not (changed or gone):
+            return ImageChange(self, self)
+        new = replace(self, topics=topics.finish(), names_by_id=names.finish())
+        return ImageChange(self, new, tuple(changed), tuple(gone))
+
+
+def _shared(mapping: "Mapping[_K, _V]") -> "Map[_K, _V]":
+    return mapping if isinstance(mapping, Map) else Map(mapping)
 
 
 class ImageChange(Struct, frozen=True):
@@ -131,10 +159,8 @@ class ImageChange(Struct, frozen=True):
 
 
 def changes_between(old: ClusterImage, new: ClusterImage) -> ImageChange:
-    """The change from one picture to the next.
-
-    Topics that did not change are the same object in both pictures, so this compares identities only.
-    """
+    """The change from one picture to another, found by looking at every topic: for pictures that were not made of
+    each other. Topics that did not change have to be the same object in both."""
     if old.topics is new.topics:
         return ImageChange(old, new)
     before, after = old.topics, new.topics
