@@ -72,6 +72,8 @@ class Plan:
     producers: int = 3
     copiers: int = 2
     group_protocol: str = "classic"
+    rest_seconds: float = 0.0
+    """How long a producer rests after each transaction."""
 
 
 @dataclass
@@ -107,34 +109,51 @@ def run(target: Target, plan: Plan) -> Run:
     """Do all of it. The history that comes back is complete: everything is decided, and read to its end."""
     done = Run(plan)
     begun = time.monotonic()
-    admin = AdminClient({"bootstrap.servers": target.bootstrap}, logger=quiet)
-    created = admin.create_topics([NewTopic(topic, plan.partitions, 1) for topic in (INPUT, OUTPUT)])
-    for future in created.values():
-        future.result(30)
-    common = (target.bootstrap, done.recorder)
-    producers: list[Worker] = [
-        TransactionalProducer(*common, f"producer-{number}", plan.seed, plan.partitions)
-        for number in range(plan.producers)
-    ]
-    copiers: list[Worker] = [
-        Copier(*common, f"copier-{number}", plan.seed, plan.group_protocol) for number in range(plan.copiers)
-    ]
-    readers: list[Worker] = [
-        Reader(*common, f"reader-{committed_only}", plan.seed, plan.partitions, committed_only=committed_only)
-        for committed_only in (True, False)
-    ]
-    workers = [*producers, *copiers, *readers]
-    for worker in workers:
-        worker.start()
-    _torment(target, done, workers)
-    _stop(producers)
-    _finish(target, done, workers)
-    _stop([*copiers, *readers])
-    for topic in (INPUT, OUTPUT):
-        for committed_only in (True, False):
-            read_to_the_end(*common, topic, plan.partitions, committed_only=committed_only)
+    workers = Workers(target.bootstrap, done)
+    _torment(target, done, workers.all)
+    workers.finish()
     done.seconds = time.monotonic() - begun
     return done
+
+
+class Workers:
+    """All clients of a run: they start, somebody torments what they talk to, and then they finish."""
+
+    def __init__(self, bootstrap: str, done: Run) -> None:
+        self._bootstrap = bootstrap
+        self._done = done
+        plan = done.plan
+        admin = AdminClient({"bootstrap.servers": bootstrap}, logger=quiet)
+        created = admin.create_topics([NewTopic(topic, plan.partitions) for topic in (INPUT, OUTPUT)])
+        for future in created.values():
+            future.result(30)
+        common = (bootstrap, done.recorder)
+        self.producers: list[Worker] = [
+            TransactionalProducer(*common, f"producer-{number}", plan.seed, plan.partitions, rest=plan.rest_seconds)
+            for number in range(plan.producers)
+        ]
+        self.copiers: list[Worker] = [
+            Copier(*common, f"copier-{number}", plan.seed, plan.group_protocol) for number in range(plan.copiers)
+        ]
+        self.readers: list[Worker] = [
+            Reader(*common, f"reader-{committed_only}", plan.seed, plan.partitions, committed_only=committed_only)
+            for committed_only in (True, False)
+        ]
+        self.all = [*self.producers, *self.copiers, *self.readers]
+        for worker in self.all:
+            worker.start()
+
+    def finish(self) -> None:
+        """Everything is decided, carried over and read to its end."""
+        _stop(self.producers)
+        _finish(self._bootstrap, self._done, self.all)
+        _stop([*self.copiers, *self.readers])
+        for topic in (INPUT, OUTPUT):
+            for committed_only in (True, False):
+                read_to_the_end(
+                    self._bootstrap, self._done.recorder, topic, self._done.plan.partitions,
+                    committed_only=committed_only,
+                )  # fmt: skip
 
 
 def _torment(target: Target, done: Run, workers: list[Worker]) -> None:
@@ -195,13 +214,13 @@ def _stop(workers: list[Worker]) -> None:
         worker.join(STALL_SECONDS_MAX)
 
 
-def _finish(target: Target, done: Run, workers: list[Worker]) -> None:
+def _finish(bootstrap: str, done: Run, workers: list[Worker]) -> None:
     """Wait until no transaction is open any more and the copiers have carried over all there is."""
     partitions = range(done.plan.partitions)
     with contextlib.ExitStack() as closing:
         ask = {
             isolation: Consumer(
-                {"bootstrap.servers": target.bootstrap, "group.id": GROUP, "isolation.level": isolation, **RECONNECT},
+                {"bootstrap.servers": bootstrap, "group.id": GROUP, "isolation.level": isolation, **RECONNECT},
                 logger=quiet,
             )
             for isolation in ("read_committed", "read_uncommitted")
@@ -217,7 +236,7 @@ def _finish(target: Target, done: Run, workers: list[Worker]) -> None:
             return ends("read_committed", topic) == ends("read_uncommitted", topic)
 
         wait_until(lambda: decided(INPUT), "no transaction is open in the input topic", seconds=60)
-        read_to_the_end(target.bootstrap, done.recorder, INPUT, done.plan.partitions, committed_only=True)
+        read_to_the_end(bootstrap, done.recorder, INPUT, done.plan.partitions, committed_only=True)
         last = _last_offsets(done)
 
         def copied() -> bool:

@@ -178,13 +178,16 @@ class TransactionalWorker(Worker):
 class TransactionalProducer(TransactionalWorker):
     """Sends batches to all partitions of the input topic; commits most, aborts some, crashes at times."""
 
-    def __init__(self, bootstrap: str, recorder: Recorder, name: str, seed: int, partitions: int) -> None:
+    def __init__(
+        self, bootstrap: str, recorder: Recorder, name: str, seed: int, partitions: int, *, rest: float = 0.0
+    ) -> None:
         super().__init__(bootstrap, recorder, name, seed)
         self._partitions = partitions
+        self._rest_seconds = rest
 
     def live(self) -> None:
         producer = self._new_producer()
-        while not self._stopping.is_set():
+        while not self._stopping.wait(self._rest_seconds):
             number = self._begin(producer)
             taken = all(
                 self._send(producer, number, TopicPartition(INPUT, self._chance.randrange(self._partitions)))
