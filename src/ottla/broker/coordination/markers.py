@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import NamedTuple, Protocol
 
 from ottla.broker.coordination.runtime import GroupCoordinator
+from ottla.broker.coordination.sending import watched
 from ottla.broker.replication.partitions import Partitions
 from ottla.cluster.store import MetadataStore
 from ottla.model.clock import Clock
@@ -68,6 +69,7 @@ class LocalMarkers:
                 coordinator_epoch=marker.coordinator_epoch,
             )
         found = self._partitions.get(partition)
+        found.check_enough_replicas()
         result = found.append_marker(
             marker.producer_id,
             marker.producer_epoch,
@@ -76,7 +78,7 @@ class LocalMarkers:
             now_ms=self._clock.now_ms(),
             transaction_version=marker.transaction_version,
         )
-        return found.flush_to(result.last_offset + 1) if found.flush_due else None
+        return found.when_committed(result.last_offset + 1)
 
 
 def write_all(
@@ -93,5 +95,5 @@ def write_all(
             refused(error)
             continue
         if pending is not None:
-            waiting[partition] = pending
+            waiting[partition] = watched(pending)
     return left, waiting

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 MARKERS_AT_ONCE_MAX = 100
 """A transaction over more partitions is completed in pieces, with other work in between."""
 MARKER_RETRY_SECONDS = 0.1
-MARKER_RETRY_SECONDS_MAX = 5.0
+MARKER_RETRY_SECONDS_MAX = 1.0
 INIT_ATTEMPTS_MAX = 5
 
 Errors = dict[TopicPartition, ErrorCode]
@@ -139,11 +139,11 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
                 )
                 if not isinstance(added, ErrorCode):
                     return _later(added, partitions)
-                return dict.fromkeys(partitions, _in_partition(added))
+                return dict.fromkeys(partitions, in_partition(added))
             if not self._settings().transaction_partition_verification_enable:
                 return dict.fromkeys(partitions, ErrorCode.NONE)
             verified = self.verify_partitions(transactional_id, producer_id, producer_epoch, partitions)
-            return {partition: _in_partition(code) for partition, code in verified.items()}
+            return {partition: in_partition(code) for partition, code in verified.items()}
         except ApiError as error:
             return dict.fromkeys(partitions, error.code)
 
@@ -342,7 +342,8 @@ def _check_name(transactional_id: str) -> None:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"a transactional id has 1 to {STRING_BYTES_MAX} bytes")
 
 
-def _in_partition(code: ErrorCode) -> ErrorCode:
+def in_partition(code: ErrorCode) -> ErrorCode:
+    """What a partition tells a producer when its coordinator said this."""
     return ErrorCode.INVALID_PRODUCER_EPOCH if code is ErrorCode.PRODUCER_FENCED else code
 
 
@@ -363,4 +364,4 @@ async def _later(added: Awaitable[ErrorCode], partitions: Sequence[TopicPartitio
         code = await added
     except ApiError as error:
         code = error.code
-    return dict.fromkeys(partitions, _in_partition(code))
+    return dict.fromkeys(partitions, in_partition(code))

@@ -5,6 +5,7 @@ one transaction; versions 4 and 5 come in batches and may only ask whether parti
 One partition that does not exist refuses all of its transaction.
 """
 
+import asyncio
 from collections.abc import Sequence
 
 from ottla.broker.coordination.transactions.events import VERSION_WITH_EPOCH_BUMP
@@ -37,13 +38,14 @@ async def handle(broker: Broker, call: Call, request: AddPartitionsToTxnRequest)
         )
         errors = await _add(broker, call, only)
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(only.topics, errors))
+    # All are appended before the first is waited for.
+    answers = await asyncio.gather(*(_add(broker, call, transaction) for transaction in request.transactions))
     return AddPartitionsToTxnResponse(
         results_by_transaction=[
             AddPartitionsToTxnResult(
-                transactional_id=transaction.transactional_id,
-                topic_results=_results(transaction.topics, await _add(broker, call, transaction)),
+                transactional_id=transaction.transactional_id, topic_results=_results(transaction.topics, errors)
             )
-            for transaction in request.transactions
+            for transaction, errors in zip(request.transactions, answers, strict=True)
         ]
     )
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from ottla.broker.controller.loop import Controller
+from ottla.broker.coordination.membership import TransactionMembership
 from ottla.broker.coordination.runtime import GroupCoordinator
 from ottla.broker.coordination.transaction_runtime import TransactionCoordinator
 from ottla.broker.handlers.fetch_sessions import FetchSessions
@@ -42,6 +43,7 @@ class Broker:
     logs: LogManager
     groups: GroupCoordinator
     transactions: TransactionCoordinator
+    membership: TransactionMembership
     peers: Peers
     fetch_sessions: FetchSessions
     served_apis: Sequence[ServedApi]

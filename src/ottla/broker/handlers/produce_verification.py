@@ -7,7 +7,7 @@ A guard is kept while it is asked: a marker that comes meanwhile takes it away, 
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ottla.broker.handlers.context import Broker
 from ottla.broker.replication.partition import Partition
@@ -28,6 +28,7 @@ RETRIED_AS_TOO_FEW_REPLICAS = frozenset(
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
+        ErrorCode.OPERATION_NOT_ATTEMPTED,
     }
 )
 """Codes that producers do not expect from a partition. NOT_ENOUGH_REPLICAS makes all of them simply try again."""
@@ -42,20 +43,6 @@ class Target(NamedTuple):
 
 Targets = list[list[Target]]
 Errors = dict[TopicPartition, ErrorCode]
-
-
-class TransactionMembership(Protocol):
-    """The transaction coordinator, as far as writing to partitions is concerned."""
-
-    def ensure_partitions(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        partitions: Sequence[TopicPartition],
-        *,
-        add: bool,
-    ) -> Errors | Awaitable[Errors]: ...
 
 
 class _Batch(NamedTuple):
@@ -118,7 +105,7 @@ class _Question:
         batches: Sequence[_Batch],
     ) -> None:
         self._broker = broker
-        self._transactions: TransactionMembership = broker.transactions
+        self._membership = broker.membership
         self._version = version
         self._transactional_id = transactional_id
         self._producer = (producer_id, producer_epoch)
@@ -132,9 +119,7 @@ class _Question:
 
     def ask(self) -> Errors | Awaitable[Errors]:
         adds = self._version >= ADDS_PARTITIONS_FROM
-        return self._transactions.ensure_partitions(
-            self._transactional_id, *self._producer, list(self._guards), add=adds
-        )
+        return self._membership.ensure_partitions(self._transactional_id, *self._producer, list(self._guards), add=adds)
 
     def should_repeat(self, answer: Errors) -> bool:
         """The producer's last transaction may be about to end, which who adds by writing cannot know: ask again."""

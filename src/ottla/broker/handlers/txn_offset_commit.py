@@ -20,6 +20,16 @@ from ottla.protocol.messages.txn_offset_commit import (
 
 KNOWS_ABORTABLE_FROM = 4
 ADDS_PARTITION_FROM = 5
+UNANSWERED = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.OPERATION_NOT_ATTEMPTED,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+"""The transaction's coordinator could not be asked, or does not know the offsets topic yet."""
 
 
 async def handle(broker: Broker, call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
@@ -77,7 +87,7 @@ async def _join_transaction(broker: Broker, call: Call, request: TxnOffsetCommit
     if offsets_topic is None:
         raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     partition = TopicPartition(CONSUMER_OFFSETS, partition_for(request.group_id, len(offsets_topic.partitions)))
-    outcome = broker.transactions.ensure_partitions(
+    outcome = broker.membership.ensure_partitions(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
@@ -88,5 +98,8 @@ async def _join_transaction(broker: Broker, call: Call, request: TxnOffsetCommit
     code = codes.get(partition, ErrorCode.NONE)
     if code is ErrorCode.TRANSACTION_ABORTABLE and call.version < KNOWS_ABORTABLE_FROM:
         code = ErrorCode.INVALID_TXN_STATE
+    if code in UNANSWERED:
+        # Clients simply try again; they would take the others for something about the group's coordinator.
+        code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     if code:
         raise ApiError(code)

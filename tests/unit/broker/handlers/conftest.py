@@ -11,6 +11,7 @@ import pytest
 
 from ottla.broker.controller.loop import Controller
 from ottla.broker.coordination.markers import LocalMarkers
+from ottla.broker.coordination.membership import ClusterMembership
 from ottla.broker.coordination.partition_log import PartitionLog
 from ottla.broker.coordination.runtime import GroupCoordinator
 from ottla.broker.coordination.transaction_runtime import TransactionCoordinator
@@ -50,6 +51,14 @@ class Harness:
         groups = GroupCoordinator(
             PartitionLog(self.partitions, self.store, self.clock), lambda: self.config.broker, self.clock
         )
+        transactions = TransactionCoordinator(
+            PartitionLog(self.partitions, self.store, self.clock, TRANSACTION_STATE),
+            lambda: self.config.broker,
+            self.clock,
+            LocalMarkers(self.partitions, groups, self.store, self.clock),
+            controller.allocate_producer_id,
+        )
+        peers = ConnectedPeers(NODE_ID, self.store, "PLAINTEXT")
         self.broker = Broker(
             node_id=NODE_ID,
             config=self.config,
@@ -59,14 +68,9 @@ class Harness:
             partitions=self.partitions,
             logs=self.logs,
             groups=groups,
-            transactions=TransactionCoordinator(
-                PartitionLog(self.partitions, self.store, self.clock, TRANSACTION_STATE),
-                lambda: self.config.broker,
-                self.clock,
-                LocalMarkers(self.partitions, groups, self.store, self.clock),
-                controller.allocate_producer_id,
-            ),
-            peers=ConnectedPeers(NODE_ID, self.store, "PLAINTEXT"),
+            transactions=transactions,
+            membership=ClusterMembership(NODE_ID, transactions, self.store, peers, lambda: self.config.broker),
+            peers=peers,
             fetch_sessions=FetchSessions(lambda: 10, lambda: 1),
             served_apis=advertised(),
         )

@@ -66,7 +66,7 @@ class Membership:
 @pytest.fixture
 def membership(harness: Harness) -> Membership:
     stand_in = Membership()
-    harness.broker.transactions = stand_in  # type: ignore[assignment]
+    harness.broker.membership = stand_in
     create_topic(harness)
     return stand_in
 
@@ -146,7 +146,7 @@ def test_the_wait_has_an_end(harness: Harness, membership: Membership) -> None:
             return dict.fromkeys(partitions, ErrorCode.CONCURRENT_TRANSACTIONS)
 
     stand_in = Impatient()
-    harness.broker.transactions = stand_in  # type: ignore[assignment]
+    harness.broker.membership = stand_in
     answers = produce_now(harness, {0: batch(7, 0)}, 12)
     assert answers[0].error_code == ErrorCode.CONCURRENT_TRANSACTIONS
     assert 2 <= len(stand_in.asked) <= 4
