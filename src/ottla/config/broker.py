@@ -465,7 +465,7 @@ class BrokerSettings:
         3,
         type=SettingType.SHORT,
         at_least=1,
-        doc="Replicas wanted for __transaction_state. It gets as many as there are brokers: one.",
+        doc="Replicas wanted for __transaction_state. It gets as many as there are brokers when it is created.",
     )
     transaction_state_log_min_isr: int = setting(
         2,
@@ -480,7 +480,7 @@ class BrokerSettings:
         3,
         type=SettingType.SHORT,
         at_least=1,
-        doc="Replicas wanted for __consumer_offsets. It gets as many as there are brokers: one.",
+        doc="Replicas wanted for __consumer_offsets. It gets as many as there are brokers when it is created.",
     )
     offsets_topic_segment_bytes: int = setting(
         104_857_600, at_least=1_048_576, doc="segment.bytes of __consumer_offsets when created."
