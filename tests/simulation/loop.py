@@ -194,7 +194,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     # -- hosts
 
-    def create_task(self, coro: Any, *, name: str | None = None, context: contextvars.Context | None = None) -> Task:
+    def create_task(self, coro: Any, *, name: object = None, context: contextvars.Context | None = None) -> Task:
         return Task(coro, self, context)
 
     def resume(self, host: Host) -> None:
