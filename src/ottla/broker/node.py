@@ -33,12 +33,14 @@ from ottla.broker.handlers.fetch_sessions import FetchSessions
 from ottla.broker.handlers.table import advertised
 from ottla.broker.jobs import Job, Jobs
 from ottla.broker.replication.connected_peers import ConnectedPeers
+from ottla.broker.replication.moving import ReplicaMoves
 from ottla.broker.replication.partitions import Partitions
 from ottla.broker.replication.peers import Peers
 from ottla.broker.server.dispatch import Dispatcher
 from ottla.broker.server.listener import Listener, Server
 from ottla.broker.storage.compaction.cleaner import LogCleaner
 from ottla.broker.storage.disk import Disk
+from ottla.broker.storage.log import Log
 from ottla.broker.storage.manager import LogManager
 from ottla.cluster.embedded import EmbeddedStore
 from ottla.cluster.image import CLUSTER_WIDE, BrokerImage, ClusterImage, Endpoint, ImageChange
@@ -114,7 +116,9 @@ class Node:
         self.cleaner = LogCleaner(self.logs, lambda: self.config.broker, self.clock)
         self.peers = peers or ConnectedPeers(self.node_id, self.store, inter_broker_listener(settings))
         self.partitions = Partitions(self.node_id, self.logs, self.config)
-        self.controller = Controller(self.store, self.config, self.node_id)
+        self.moves = ReplicaMoves(self.logs, lambda: self.config.broker, self.clock, self._on_log_moved)
+        self._chance = chance or random.Random()  # noqa: S311 (ids and choices, no secrets)
+        self.controller = Controller(self.store, self.config, self.node_id, self.clock, chance=self._chance)
         self.leading = LeadingController(self.store, self.config, self.node_id, self.clock)
         self.groups = GroupCoordinator(
             PartitionLog(self.partitions, self.store, self.clock), lambda: self.config.broker, self.clock
@@ -152,6 +156,7 @@ class Node:
         self.partitions.load(self.store.image)
         self._forget_strays()
         self.store.subscribe(self._on_change)
+        self.moves.resume()
         self.groups.on_topics_changed(self.store.image.topics)
         self.groups.on_group_configs_changed(self.store.image.group_configs)
         self.groups.start()
@@ -183,6 +188,7 @@ class Node:
         self.membership.close()
         await self.peers.close()
         await self.cleaner.stop()
+        await self.moves.stop()
         await asyncio.to_thread(self.logs.close)
         await self.store.close()
 
@@ -196,6 +202,7 @@ class Node:
             partitions=self.partitions,
             logs=self.logs,
             groups=self.groups,
+            moves=self.moves,
             transactions=self.transactions,
             membership=self.membership,
             peers=self.peers,
@@ -207,6 +214,11 @@ class Node:
         )
 
     def _on_change(self, change: ImageChange) -> None:
+    def _on_log_moved(self, log: Log) -> None:
+        partition = self.partitions.find(*log.tp)
+        if partition is not None:
+            partition.log = log
+
         self._apply_settings(change)
         self.partitions.apply(change)
         gone = [topic.name for topic in change.removed if topic.name not in change.new.topics]

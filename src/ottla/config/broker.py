@@ -341,6 +341,26 @@ class BrokerSettings:
     num_recovery_threads_per_data_dir: int = setting(
         2, at_least=1, doc="Threads that open, recover and close the logs of one directory at start and stop."
     )
+    num_replica_alter_log_dirs_threads: int | None = setting(
+        None,
+        type=SettingType.INT,
+        at_least=1,
+        doc="Replicas that may be on their way to another of the log.dirs at a time. Without it as many as there are "
+        "directories.",
+    )
+    replica_alter_log_dirs_io_max_bytes_per_second: int = setting(
+        LONG_MAX,
+        type=_LONG,
+        at_least=0,
+        dynamic="cluster-wide",
+        doc="How fast replicas are copied from one of the log.dirs to another, all together.",
+    )
+    alter_log_dirs_replication_quota_window_num: int = setting(
+        11, at_least=1, doc="Pieces of the window over which the speed of moves between log.dirs is measured."
+    )
+    alter_log_dirs_replication_quota_window_size_seconds: int = setting(
+        1, at_least=1, doc="Length of each of these pieces."
+    )
     replica_high_watermark_checkpoint_interval_ms: int = setting(
         5000, type=_LONG, at_least=1, doc="Time between two writes of the high watermarks."
     )

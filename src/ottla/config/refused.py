@@ -31,7 +31,6 @@ _TABLE: tuple[tuple[str, str], ...] = (
     (
         "a broker keeps its own metadata and every partition has one replica, so there is nothing this would act on",
         """
-        num.replica.alter.log.dirs.threads=
         socket.connection.setup.timeout.ms=10000
         socket.connection.setup.timeout.max.ms=30000
         early.start.listeners=
@@ -41,7 +40,6 @@ _TABLE: tuple[tuple[str, str], ...] = (
         unclean.leader.election.interval.ms=300000
         leader.replication.throttled.rate=9223372036854775807
         follower.replication.throttled.rate=9223372036854775807
-        replica.alter.log.dirs.io.max.bytes.per.second=9223372036854775807
         """,
     ),
     (
@@ -328,11 +326,9 @@ _TABLE: tuple[tuple[str, str], ...] = (
         """
         quota.window.num=11
         replication.quota.window.num=11
-        alter.log.dirs.replication.quota.window.num=11
         controller.quota.window.num=11
         quota.window.size.seconds=1
         replication.quota.window.size.seconds=1
-        alter.log.dirs.replication.quota.window.size.seconds=1
         controller.quota.window.size.seconds=1
         """,
     ),

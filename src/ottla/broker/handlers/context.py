@@ -11,6 +11,7 @@ from ottla.broker.coordination.membership import TransactionMembership
 from ottla.broker.coordination.runtime import GroupCoordinator
 from ottla.broker.coordination.transaction_runtime import TransactionCoordinator
 from ottla.broker.handlers.fetch_sessions import FetchSessions
+from ottla.broker.replication.moving import ReplicaMoves
 from ottla.broker.replication.partitions import Partitions
 from ottla.broker.replication.peers import Peers
 from ottla.broker.storage.log import LogSlice
@@ -41,6 +42,7 @@ class Broker:
     controller: Controller
     partitions: Partitions
     logs: LogManager
+    moves: ReplicaMoves
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     membership: TransactionMembership

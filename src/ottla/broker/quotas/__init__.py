@@ -1,0 +1,1 @@
+"""Limits on how much may be sent in a while. Pure: decisions only, the time comes in."""

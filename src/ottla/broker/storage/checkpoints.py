@@ -21,6 +21,8 @@ PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
+MOVE_MARK = "move-under-way"
+"""Lies in the directory of a partition that is a copy of another one, until that one is gone."""
 
 _VERSION = "0"
 

@@ -27,7 +27,7 @@ class Flusher:
     def relocated(self, directory: str) -> None:
         """The directory has another name now, which the next flush brings to disk too."""
         self._directory = directory
-        self.names_dirty = True
+        self.names_dirty = self.epochs_dirty = True
 
     def flush_once(self, from_offset: int) -> bool:
         """Force what was appended from `from_offset` on to disk. The caller holds `lock`.

@@ -41,8 +41,9 @@ STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
 # Kafka's own metadata log may lie in a directory that was moved here; it is not a partition of ours.
 _NOT_PARTITIONS = frozenset({"__cluster_metadata-0"})
-_DIRECTORY_NAME_LENGTH_MAX = 255
+DIRECTORY_NAME_LENGTH_MAX = 255
 _PARTITION_NAME = re.compile(r"(.+)-(\d+)")
+_FUTURE_NAME = re.compile(r"(.+)-(\d+)\.[0-9a-f]+" + FUTURE_SUFFIX)
 
 
 class LogDir:
@@ -50,6 +51,12 @@ class LogDir:
         self.path = str(pathlib.Path(path).resolve())
         self.failure: str | None = None
         self.logs: dict[TopicPartition, Log] = {}
+        self.copies: dict[TopicPartition, Log] = {}
+        """Copies of logs that lie in other directories, on their way here."""
+        self.found_copies: dict[TopicPartition, str] = {}
+        """Where the last run left such copies."""
+        self.stopped_cleanly = False
+        """Whether the last run left everything here as it should be."""
         self.environment = LogEnvironment(disk, cache, self._discard, self.fail)
         self.on_failure: Callable[[LogDir], None] | None = None
         self.directory_id = ""
@@ -127,10 +134,21 @@ class LogDir:
                 if entry.name.endswith(DELETE_SUFFIX):
                     self._doomed.append((0, [entry.path]))
                     continue
+                future = _FUTURE_NAME.fullmatch(entry.name)
+                if future:
+                    self._note_copy(TopicPartition(future[1], int(future[2])), entry.path)
                 match = _PARTITION_NAME.fullmatch(entry.name)
                 if match and not entry.name.endswith((STRAY_SUFFIX, FUTURE_SUFFIX)):
                     found[TopicPartition(match[1], int(match[2]))] = entry.path
         return found
+
+    def _note_copy(self, tp: TopicPartition, path: str) -> None:
+        # Two of one partition: the making of one was cut short before the other was gone. Neither is worth keeping.
+        earlier = self.found_copies.pop(tp, None)
+        if earlier is None:
+            self.found_copies[tp] = path
+        else:
+            self._doomed.append((0, [earlier, path]))
 
     def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
         text = read_text(os.path.join(self.path, name))
@@ -143,7 +161,7 @@ class LogDir:
     def write_checkpoints(self, high_watermark: Callable[[TopicPartition], int | None]) -> None:
         """Store recovery points, log starts, high watermarks and where logs are clean. Blocks; safe in any thread."""
         with self._checkpointing:
-            logs = list(self.logs.items())
+            logs = [*self.copies.items(), *self.logs.items()]
             starts = {tp: log.start_offset for tp, log in logs if log.start_offset > log.segments.first_base_offset}
             marks = {tp: mark for tp, _ in logs if (mark := high_watermark(tp)) is not None}
             self._write(CLEANED_OFFSETS, {tp: log.cleaned_to for tp, log in logs if log.cleaned_to is not None})
@@ -157,6 +175,10 @@ class LogDir:
         self._disk.replace_file(os.path.join(self.path, name), format_offsets(offsets), durable=True)
         self._written[name] = offsets
 
+    def stored_offset(self, name: str, tp: TopicPartition) -> int:
+        """What a checkpoint said of a partition when it was last read or written; 0 if nothing."""
+        return self._written.get(name, {}).get(tp, 0)
+
     def remembers(self, tp: TopicPartition) -> bool:
         """Whether the checkpoints on disk speak of this partition: perhaps of a deleted one with the same name."""
         return any(tp in offsets for offsets in self._written.values())
@@ -169,7 +191,7 @@ class LogDir:
             return
         self.failure = f"log directory {self.path} is offline after: {error}"
         logger.error("%s", self.failure)
-        for log in list(self.logs.values()):
+        for log in [*self.logs.values(), *self.copies.values()]:
             log.fail(self.failure)
         if self.on_failure is not None:
             self.on_failure(self)
@@ -180,11 +202,17 @@ class LogDir:
         """Rename a partition's directory so that it no longer counts; returns the new path."""
         topic, partition = log.tp
         ending = f"-{partition}.{uuid.uuid4().hex}{suffix}"
-        target = os.path.join(self.path, topic[: _DIRECTORY_NAME_LENGTH_MAX - len(ending)] + ending)
+        target = os.path.join(self.path, topic[: DIRECTORY_NAME_LENGTH_MAX - len(ending)] + ending)
         os.rename(log.directory, target)
         if suffix == DELETE_SUFFIX:
             self._discard([target], log.config.file_delete_delay_ms)
         return target
+
+    def doom_copy(self, path: str) -> None:
+        """Remove the directory of a copy that is of no use, soon. OSError passes through."""
+        target = path.removesuffix(FUTURE_SUFFIX) + DELETE_SUFFIX
+        os.rename(path, target)
+        self._doomed.append((0, [target]))
 
     def _discard(self, paths: list[str], delay_ms: int) -> None:
         if paths:

@@ -6,11 +6,14 @@ The loop's thread opens, creates, deletes and looks up. Of the periodic jobs `fl
 """
 
 import logging
+import os
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
+from ottla.broker.storage import copies
 from ottla.broker.storage.checkpoints import CLEANED_OFFSETS, HIGH_WATERMARKS, RECOVERY_POINTS, START_OFFSETS
 from ottla.broker.storage.disk import Disk
 from ottla.broker.storage.index import IndexCache
@@ -24,6 +27,8 @@ from ottla.model.errors import ApiError, ErrorCode, OttlaError
 from ottla.model.names import NO_TOPIC_ID, TopicPartition
 
 logger = logging.getLogger(__name__)
+
+PREFERENCES_MAX = 100_000
 
 Progress = Callable[[str, int, int], None]
 """Told (log directory, logs opened so far, logs in all) while a start goes on."""
@@ -49,7 +54,7 @@ class LogManager:
         self._progress = progress
         self.high_watermark: Callable[[TopicPartition], int | None] = high_watermark or self._log_end
         """Supplies the high watermarks that `checkpoint` stores; without replication the log's end is it."""
-        disk = disk or Disk()
+        disk = self._disk = disk or Disk()
         cache = IndexCache()
         self.dirs = [LogDir(path, clock, disk, cache) for path in settings.data_dirs]
         for directory in self.dirs:
@@ -57,6 +62,13 @@ class LogManager:
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDir] = {}
         self._stored_high_watermarks: dict[TopicPartition, int] = {}
+        self._preferred: OrderedDict[TopicPartition, LogDir] = OrderedDict()
+        self.moves: dict[TopicPartition, copies.LogCopy] = {}
+        """Logs that are on their way to another directory."""
+        self._retiring: dict[TopicPartition, copies.LogCopy] = {}
+        """Logs that have arrived there while their old directory still has its name."""
+        self.interrupted_moves: list[tuple[TopicPartition, LogDir]] = []
+        """What the last run was moving when it was killed, and where to: to be begun again."""
 
     # -- starting and stopping
 
@@ -67,6 +79,8 @@ class LogManager:
                 directory.claim(self._cluster_id, self._settings.node_id)
             for directory in self.dirs:
                 self._open_dir(directory)
+            for directory in self.dirs:
+                self._take_up_copies(directory)
         except BaseException:
             self.abandon()
             raise
@@ -75,15 +89,16 @@ class LogManager:
         started = time.monotonic()
         try:
             found = directory.partition_directories()
-            clean = directory.take_clean_marker()
+            clean = directory.stopped_cleanly = directory.take_clean_marker()
             points = directory.read_checkpoint(RECOVERY_POINTS)
             starts = directory.read_checkpoint(START_OFFSETS)
             cleaned = directory.read_checkpoint(CLEANED_OFFSETS)
-            self._stored_high_watermarks |= directory.read_checkpoint(HIGH_WATERMARKS)
+            marks = directory.read_checkpoint(HIGH_WATERMARKS)
+            self._stored_high_watermarks |= {tp: mark for tp, mark in marks.items() if tp in found}
         except OSError as error:
             directory.fail(error)
             return
-        twice = self._logs.keys() & found.keys()
+        twice = {tp for tp in self._logs.keys() & found.keys() if not self._was_moving(tp, found[tp])}
         if twice:
             raise OttlaError(f"partition {min(twice)} lies in {directory.path} and in another log directory")
         if found and not clean:
@@ -99,8 +114,9 @@ class LogManager:
             futures = {tp: pool.submit(load, tp) for tp in found}
             for number, (tp, future) in enumerate(futures.items(), 1):
                 try:
-                    self._adopt(future.result(), directory)
-                    self._logs[tp].cleaned_to = cleaned.get(tp)
+                    opened = future.result()
+                    opened.cleaned_to = cleaned.get(tp)
+                    self._adopt_opened(opened, directory)
                 except OSError as error:
                     logger.exception("cannot load %s", tp)
                     directory.fail(error)
@@ -111,6 +127,53 @@ class LogManager:
                     self._progress(directory.path, number, len(found))
         if found:
             logger.info("%s: %d logs in %.2f s", directory.path, len(found), time.monotonic() - started)
+
+    def _was_moving(self, tp: TopicPartition, path: str) -> bool:
+        return copies.has_mark(path) or copies.has_mark(self._logs[tp].directory)
+
+    def _adopt_opened(self, log: Log, directory: LogDir) -> None:
+        """Take up a log, unless another directory has a better one: a move was cut short at its very end."""
+        rival = self._logs.get(log.tp)
+        if rival is None:
+            self._adopt(log, directory)
+            return
+        home = self._homes[log.tp]
+        kept = copies.longer_history(rival, log)
+        loser, place = (log, directory) if kept is rival else (rival, home)
+        logger.warning("%s lies in %s and in %s: the latter stays", log.tp, loser.directory, kept.directory)
+        loser.release()
+        place.doom(loser)
+        if kept is log:
+            del home.logs[log.tp]
+            self._adopt(log, directory)
+
+    def _take_up_copies(self, directory: LogDir) -> None:
+        """What moves left behind in a directory: go on where that is safe, else begin again."""
+        try:
+            for log in directory.logs.values():
+                copies.remove_mark(log.directory)
+            for tp, path in directory.found_copies.items():
+                if self._homes.get(tp) not in (None, directory) and not self._resume(tp, path, directory):
+                    directory.doom_copy(path)
+                    self.interrupted_moves.append((tp, directory))
+                elif self._homes.get(tp) is directory:
+                    directory.doom_copy(path)
+                elif tp not in self._homes:
+                    logger.warning("%s is a copy of a partition that is not here; it is left alone", path)
+        except OSError as error:
+            directory.fail(error)
+
+    def _resume(self, tp: TopicPartition, path: str, directory: LogDir) -> bool:
+        source, home = self._logs[tp], self._homes[tp]
+        if not (home.stopped_cleanly and directory.stopped_cleanly):
+            return False
+        known = KnownOffsets(directory.stored_offset(START_OFFSETS, tp), 0, clean=True)
+        copy = open_log(tp, path, source.config, directory.environment, known, self._clock.now_ms())
+        if copy.topic_id != source.topic_id or not copies.is_beginning_of(copy, source):
+            copy.release()
+            return False
+        self._register_move(copies.LogCopy(source, home, copy, directory, self._disk))
+        return True
 
     def _adopt(self, log: Log, directory: LogDir) -> None:
         directory.logs[log.tp] = log
@@ -125,17 +188,21 @@ class LogManager:
             finally:
                 directory.unlock()
                 directory.logs.clear()
+                directory.copies.clear()
         self._logs.clear()
+        self.moves.clear()
+        self._retiring.clear()
         self._homes.clear()
 
     def _close_dir(self, directory: LogDir) -> None:
         threads = self._settings.num_recovery_threads_per_data_dir
         with ThreadPoolExecutor(threads, thread_name_prefix="log-close") as pool:
-            futures = [pool.submit(log.close) for log in directory.logs.values()]
+            logs = [*directory.logs.values(), *directory.copies.values()]
+            futures = [pool.submit(log.close) for log in logs]
         problems = [error for future in futures if (error := future.exception()) is not None]
         if problems or directory.failure is not None:
             logger.error("%s is not left clean: %s", directory.path, problems[0] if problems else directory.failure)
-            for log in directory.logs.values():
+            for log in logs:
                 log.release()
             return
         try:
@@ -148,6 +215,8 @@ class LogManager:
         """Let go of everything without writing, as a crash would. For tests and for a start that fails half-way."""
         for log in self._logs.values():
             log.release()
+        for move in self.moves.values():
+            move.copy.release()
         for directory in self.dirs:
             directory.unlock()
 
@@ -167,13 +236,15 @@ class LogManager:
         return self._stored_high_watermarks.get(tp)
 
     def create(self, tp: TopicPartition, topic_id: UUID, config: TopicSettings | None = None) -> Log:
-        """A new log in the working directory that holds the fewest partitions."""
+        """A new log in the directory that was asked for, else in the working one that holds the fewest partitions."""
         if tp in self._logs:
             raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"{tp} already has a log")
         online = [directory for directory in self.dirs if directory.failure is None]
         if not online:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
-        directory = min(online, key=lambda candidate: len(candidate.logs))
+        directory = self._preferred.pop(tp, None) or min(online, key=lambda candidate: len(candidate.logs))
+        if directory.failure is not None:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, directory.failure)
         if config is None:
             config = self._topic_settings(tp.topic)
         path = f"{directory.path}/{tp.topic}-{tp.partition}"
@@ -197,6 +268,8 @@ class LogManager:
         return self._remove(tp, STRAY_SUFFIX)
 
     def _remove(self, tp: TopicPartition, suffix: str | None = None) -> str | None:
+        self.end_move(tp)
+        self.retire_old_directory(tp)
         log = self._logs.pop(tp, None)
         if log is None:
             return None
@@ -228,6 +301,70 @@ class LogManager:
         for tp, log in self._logs.items():
             if wanted is None or tp.topic in wanted:
                 log.reconfigure(self._topic_settings(tp.topic))
+
+    # -- moving logs to other directories; all on the loop
+
+    def directory_at(self, path: str) -> LogDir | None:
+        resolved = os.path.realpath(path)
+        return next((directory for directory in self.dirs if directory.path == resolved), None)
+
+    def prefer(self, tp: TopicPartition, directory: LogDir) -> None:
+        """Remember where a partition's log is to be when it is created."""
+        self._preferred[tp] = directory
+        if len(self._preferred) > PREFERENCES_MAX:
+            self._preferred.popitem(last=False)
+
+    def begin_move(self, tp: TopicPartition, target: LogDir) -> copies.LogCopy:
+        """Create an empty copy of the log in another directory. ApiError if that is not possible."""
+        source, home = self._logs[tp], self._homes[tp]
+        try:
+            copy = copies.begin_copy(source, target, self._clock.now_ms())
+            move = self._register_move(copies.LogCopy(source, home, copy, target, self._disk))
+            if target.remembers(tp):
+                # The partition was here before; what is remembered of that must not be taken for the copy's.
+                target.write_checkpoints(self.high_watermark)
+        except OSError as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot copy {tp} to {target.path}: {error}") from error
+        return move
+
+    def _register_move(self, move: copies.LogCopy) -> copies.LogCopy:
+        self.moves[move.source.tp] = move
+        move.target.copies[move.source.tp] = move.copy
+        move.source.cut_to = None
+        move.source.being_copied = True
+        return move
+
+    def end_move(self, tp: TopicPartition) -> None:
+        """Give a move up: the copy goes, the log stays as and where it is."""
+        move = self.moves.pop(tp, None)
+        if move is None:
+            return
+        move.source.being_copied = False
+        move.target.copies.pop(tp, None)
+        move.copy.fail(f"the move of {tp} was given up")
+        try:
+            move.target.doom_copy(move.copy.directory)
+        except OSError as error:
+            logger.warning("cannot remove %s: %s", move.copy.directory, error)
+        move.copy.release()
+
+    def finish_move(self, tp: TopicPartition) -> Log:
+        """Let the complete copy take the log's place; `retire_old_directory` is to follow. OSError passes through."""
+        move = self.moves[tp]
+        move.take_over()
+        del self.moves[tp], move.target.copies[tp], move.home.logs[tp]
+        self._adopt(move.copy, move.target)
+        self._retiring[tp] = move
+        return move.copy
+
+    def retire_old_directory(self, tp: TopicPartition) -> None:
+        """The directory that a moved log has left stops counting."""
+        move = self._retiring.pop(tp, None)
+        if move is not None:
+            try:
+                move.retire_source()
+            except OSError as error:
+                logger.warning("cannot rename %s, the next start does it: %s", move.source.directory, error)
 
     # -- periodic jobs
 

@@ -76,7 +76,7 @@ class LogCleaner:
         for log in self._logs.all():
             if len(log.segments) < 2 or "compact" not in log.config.cleanup_policy or log.failure is not None:
                 continue
-            if log in self._busy or self.uncleanable.get(log.tp) is log:
+            if log.being_copied or log in self._busy or self.uncleanable.get(log.tp) is log:
                 continue
             cleanable = self._cleanable(log)
             if cleanable is None or not cleanable.is_due(log.config):

@@ -41,6 +41,8 @@ def swap_in(log: Log, replaced: list[Segment], sizes: list[int], new_size: int, 
 def _check_unchanged(log: Log, replaced: list[Segment], sizes: list[int]) -> None:
     if log.failure is not None:
         raise SegmentsChanged(log.failure)
+    if log.being_copied:
+        raise SegmentsChanged(f"{log.tp} is on its way to another directory")
     current = log.segments.all
     same = [segment.size for segment in replaced] == sizes and all(segment in current for segment in replaced)
     if not same or log.segments.active in replaced:
