@@ -100,6 +100,7 @@ class Node:
         peers: Peers | None = None,
         make_server: MakeServer = Server,
         boot_id: BootId = kernel_boot_id,
+        chance: random.Random | None = None,
     ) -> None:
         self.clock = clock or SystemClock()
         self.config = LiveConfig(settings)
@@ -208,7 +209,7 @@ class Node:
             peers=self.peers,
             fetch_sessions=FetchSessions(
                 lambda: self.config.broker.max_incremental_fetch_session_cache_slots,
-                lambda: random.randrange(1, 2**31),  # noqa: S311 (an id, not a secret)
+                lambda: self._chance.randrange(1, 2**31),
             ),
             served_apis=advertised(),
         )

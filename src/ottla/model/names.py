@@ -1,8 +1,10 @@
 """Names of things: topics, partitions, topic ids."""
 
 import base64
+import os
 import re
 import uuid
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ottla.model.errors import ApiError, ErrorCode
@@ -45,10 +47,10 @@ def topic_names_collide(one: str, other: str) -> bool:
     return one.replace(".", "_") == other.replace(".", "_")
 
 
-def new_topic_id() -> uuid.UUID:
+def new_topic_id(random_bytes: Callable[[int], bytes] = os.urandom) -> uuid.UUID:
     """A random id whose text form does not begin with '-', which tools would take for a flag."""
     while True:
-        candidate = uuid.uuid4()
+        candidate = uuid.UUID(bytes=random_bytes(16), version=4)
         if not format_topic_id(candidate).startswith("-"):
             return candidate
 

@@ -99,15 +99,13 @@ def unserved_resource(resource_type: int) -> ApiError:
     return ApiError(ErrorCode.INVALID_REQUEST, reason or f"there is no resource type {resource_type}")
 
 
-def broker_key(resource_name: str, node_id: int) -> str:
-    """Whose settings a broker resource means: all brokers' (no name) or this one's."""
+def broker_key(resource_name: str) -> str:
+    """Whose settings a broker resource means: all brokers' (no name) or those of one, its id as text."""
     if not resource_name:
         return CLUSTER_WIDE
     if not resource_name.isdecimal():
         raise ApiError(ErrorCode.INVALID_REQUEST, f"a broker's name is its id, a number, not '{resource_name}'")
-    if int(resource_name) != node_id:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"this is broker {node_id}, not {resource_name}")
-    return str(node_id)
+    return str(int(resource_name))
 
 
 def _check_alterations(change: ConfigChange) -> None:
@@ -141,15 +139,29 @@ def _topic_configs(change: ConfigChange, image: ClusterImage) -> Mapping[str, st
 def _broker_configs(
     change: ConfigChange, image: ClusterImage, node_id: int, static: BrokerSettings
 ) -> Mapping[str, str]:
-    key = broker_key(change.resource_name, node_id)
-    configs = altered(image.broker_configs.get(key, {}), change, BROKER_SETTINGS)
-    cluster_wide = configs if key == CLUSTER_WIDE else image.broker_configs.get(CLUSTER_WIDE, {})
-    this_broker = configs if key != CLUSTER_WIDE else image.broker_configs.get(str(node_id), {})
-    try:
-        with_dynamic(static, cluster_wide, this_broker)
-    except ConfigError as error:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "; ".join(error.problems)) from None
+    """What was given to other brokers when they started is not known here: theirs are checked against our own."""
+    key = broker_key(change.resource_name)
+    known = image.broker_configs
+    if key not in (CLUSTER_WIDE, str(node_id)) and int(key) not in image.brokers and key not in known:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"there is no broker {key}")
+    configs = altered(known.get(key, {}), change, BROKER_SETTINGS)
+    if key != CLUSTER_WIDE:
+        _check_together(static, known.get(CLUSTER_WIDE, {}), configs)
+        return configs
+    _check_together(static, configs, known.get(str(node_id), {}))
+    for broker, own in known.items():
+        if broker != CLUSTER_WIDE:
+            _check_together(static, configs, own, f"with what broker {broker} has: ")
     return configs
+
+
+def _check_together(
+    static: BrokerSettings, cluster_wide: Mapping[str, str], own: Mapping[str, str], prefix: str = ""
+) -> None:
+    try:
+        with_dynamic(static, cluster_wide, own)
+    except ConfigError as error:
+        raise ApiError(ErrorCode.INVALID_REQUEST, prefix + "; ".join(error.problems)) from None
 
 
 def _group_configs(change: ConfigChange, image: ClusterImage, static: BrokerSettings) -> Mapping[str, str]:

@@ -192,6 +192,8 @@ def _check_new_name(name: str, image: ClusterImage, taken: Mapping[str, str]) ->
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{name} is reserved")
     if name in image.topics:
         raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic '{name}' already exists")
+    if name in image.deleting:
+        raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic '{name}' is still being deleted")
     other = taken.get(_unified(name)) if _ambiguous(name) else None
     if other is not None:
         raise ApiError(

@@ -15,8 +15,9 @@ class Holders:
             for number, partition in enumerate(topic.partitions):
                 self._move((topic.name, number), (), partition.replicas)
 
-    def of(self, broker: int) -> frozenset[Place]:
-        return frozenset(self._by_broker.get(broker, ()))
+    def of(self, broker: int) -> list[Place]:
+        """In order, so that what is decided does not depend on how a process hashes."""
+        return sorted(self._by_broker.get(broker, ()))
 
     def apply(self, change: ImageChange) -> list[Place]:
         """Take in a change; the partitions that are new or differ from before."""

@@ -1,8 +1,13 @@
-"""Makes the decisions come true: decide on the newest image, write the store, decide again if someone was quicker."""
+"""Carries out what clients ask for: decide on the newest image, write the store, decide again if someone was quicker.
+
+Any broker may do this: compare-and-set makes it safe. What then follows by itself (leaders of large new topics, moves,
+the rest of a deletion) is the work of the one broker that is the controller, in leading.py.
+"""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+import random
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from ottla.broker.controller import writes as documents
@@ -23,90 +28,166 @@ from ottla.broker.controller.decisions import (
     plan_partitions,
     plan_topics,
 )
+from ottla.broker.controller.holders import Place
+from ottla.broker.controller.partition_changes import PartitionChanges, Tally
+from ottla.broker.controller.partition_decisions import (
+    ElectionType,
+    Move,
+    decide_election,
+    decide_move,
+    known_partition,
+)
+from ottla.broker.controller.waiting import until
 from ottla.cluster.documents import PRODUCER_IDS_PATH, ProducerIdBlock, producer_ids_document, read_producer_ids
-from ottla.cluster.image import TopicImage
+from ottla.cluster.image import NO_LEADER, ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.store import MetadataStore, VersionConflict, Write
 from ottla.config.live import LiveConfig
+from ottla.model.clock import Clock
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import CONSUMER_OFFSETS, TRANSACTION_STATE, new_topic_id
 
 PRODUCER_ID_BLOCK = 1000
-_ATTEMPTS_MAX = 10
+CREATION_WAIT_MS = 30_000
+_ATTEMPTS_MAX = 12
+_PAUSE_SECONDS_MIN = 0.005
+_PAUSE_SECONDS_MAX = 1.0
 
 R = TypeVar("R")
 
 
+class Step(NamedTuple, Generic[R]):
+    """One thing that was decided, with the documents that make it true together. `key` tells it from the others."""
+
+    key: Hashable
+    outcome: R
+    writes: Sequence[Write] = ()
+
+
+Decide = Callable[[Collection[Hashable]], list[Step[R]]]
+"""Decides on everything that was asked for, except what has these keys: that is done."""
+
+
 class Controller:
-    """Every change of metadata that this broker makes goes through here, one at a time."""
+    """Every change of metadata that a client of this broker asks for goes through here, one at a time."""
 
     def __init__(
         self,
         store: MetadataStore,
         config: LiveConfig,
         node_id: int,
+        clock: Clock,
         *,
-        make_id: Callable[[], UUID] = new_topic_id,
+        chance: random.Random | None = None,
     ) -> None:
         self._store = store
         self._config = config
         self._node_id = node_id
-        self._make_id = make_id
+        self._clock = clock
+        self._chance = chance or random.Random()  # noqa: S311 (where a round begins is no secret)
         self._turn = asyncio.Lock()
         self._producer_id_turn = asyncio.Lock()
         self._next_producer_id = 0
         self._end_of_block = 0
 
-    async def create_topics(self, wanted: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicOutcome]:
-        """Create topics; each outcome tells what became of one. With `validate_only` only tell."""
+    async def create_topics(
+        self, wanted: Sequence[NewTopic], *, validate_only: bool = False, wait_ms: int = CREATION_WAIT_MS
+    ) -> list[TopicOutcome]:
+        """Create topics; each outcome tells what became of one. With `validate_only` only tell.
 
-        def decide() -> tuple[list[Write], list[TopicOutcome]]:
-            outcomes = plan_topics(wanted, self._store.image, self._config.broker, self._make_id)
-            planned = [outcome.topic for outcome in outcomes if outcome.topic is not None]
-            return [write for topic in planned for write in documents.creation_writes(topic)], outcomes
+        A topic is answered when it has leaders, or as timed out when it has none within `wait_ms`.
+        """
 
-        return await self._change(decide, validate_only=validate_only)
+        def decide(done: Collection[Hashable]) -> list[Step[TopicOutcome]]:
+            remaining = [new for new in wanted if new.name not in done]
+            image, settings = self._store.image, self._config.broker
+            outcomes = plan_topics(remaining, image, settings, self._make_id, self._pick_start)
+            return [
+                Step(outcome.name, outcome, () if outcome.topic is None else documents.creation_writes(outcome.topic))
+                for outcome in outcomes
+            ]
+
+        outcomes = await self._change(decide, validate_only=validate_only)
+        return outcomes if validate_only else await self._when_led(outcomes, wait_ms)
 
     async def create_partitions(
-        self, wanted: Sequence[MorePartitions], *, validate_only: bool = False
+        self, wanted: Sequence[MorePartitions], *, validate_only: bool = False, wait_ms: int = CREATION_WAIT_MS
     ) -> list[TopicOutcome]:
         """Give topics more partitions."""
 
-        def decide() -> tuple[list[Write], list[TopicOutcome]]:
-            image = self._store.image
-            outcomes = plan_partitions(wanted, image)
-            planned = [outcome.topic for outcome in outcomes if outcome.topic is not None]
-            writes = [
-                write
-                for topic in planned
-                for write in documents.enlargement_writes(
-                    topic, len(image.topics[topic.name].partitions), self._store.version
+        def decide(done: Collection[Hashable]) -> list[Step[TopicOutcome]]:
+            image, version = self._store.image, self._store.version
+            return [
+                Step(
+                    outcome.name,
+                    outcome,
+                    ()
+                    if outcome.topic is None
+                    else documents.enlargement_writes(
+                        outcome.topic, len(image.topics[outcome.name].partitions), version
+                    ),
+                )
+                for outcome in plan_partitions([more for more in wanted if more.name not in done], image)
+            ]
+
+        outcomes = await self._change(decide, validate_only=validate_only)
+        return outcomes if validate_only else await self._when_led(outcomes, wait_ms)
+
+    async def delete_topics(
+        self, wanted: Sequence[tuple[str | None, UUID]], *, wait_ms: int = CREATION_WAIT_MS
+    ) -> list[Deletion]:
+        """Delete topics given by name or by id (the other is None, or the null id).
+
+        They are gone when this returns. Unless it takes the controller longer than `wait_ms` to clear up after a
+        large one, its name can be used again.
+        """
+
+        def decide(done: Collection[Hashable]) -> list[Step[Deletion]]:
+            remaining = [each for each in wanted if each not in done]
+            version = self._store.version
+            return [
+                Step(
+                    key, deletion, () if deletion.topic is None else documents.deletion_writes(deletion.topic, version)
+                )
+                for key, deletion in zip(
+                    dict.fromkeys(remaining), plan_deletions(remaining, self._store.image), strict=True
                 )
             ]
-            return writes, outcomes
 
-        return await self._change(decide, validate_only=validate_only)
-
-    async def delete_topics(self, wanted: Sequence[tuple[str | None, UUID]]) -> list[Deletion]:
-        """Delete topics given by name or by id (the other is None, or the null id)."""
-
-        def decide() -> tuple[list[Write], list[Deletion]]:
-            deletions = plan_deletions(wanted, self._store.image)
-            topics = [deletion.topic for deletion in deletions if deletion.topic is not None]
-            version = self._store.version
-            return [write for topic in topics for write in documents.deletion_writes(topic, version)], deletions
-
-        return await self._change(decide)
+        deletions = await self._change(decide)
+        names = [deletion.topic.name for deletion in deletions if deletion.topic is not None]
+        await until(self._store, lambda image: not any(name in image.deleting for name in names), wait_ms)
+        return deletions
 
     async def alter_configs(
         self, wanted: Sequence[ConfigChange], *, validate_only: bool = False
     ) -> list[ConfigOutcome]:
         """Change settings of topics, brokers and groups."""
 
-        def decide() -> tuple[list[Write], list[ConfigOutcome]]:
-            outcomes = plan_config_changes(wanted, self._store.image, self._node_id, self._config.static)
-            return [write for outcome in outcomes for write in self._config_writes(outcome)], outcomes
+        def decide(done: Collection[Hashable]) -> list[Step[ConfigOutcome]]:
+            remaining = [change for number, change in enumerate(wanted) if number not in done]
+            keys = [number for number in range(len(wanted)) if number not in done]
+            outcomes = plan_config_changes(remaining, self._store.image, self._node_id, self._config.static)
+            return [
+                Step(key, outcome, self._config_writes(outcome)) for key, outcome in zip(keys, outcomes, strict=True)
+            ]
 
         return await self._change(decide, validate_only=validate_only)
+
+    async def move_partitions(self, wanted: Mapping[Place, Move]) -> dict[Place, ApiError]:
+        """Begin, change or give up the moves of partitions. The result has those that are refused."""
+
+        def decide(place: Place, partition: PartitionImage, image: ClusterImage) -> PartitionImage | None:
+            return decide_move(wanted[place], partition, image)
+
+        return await self._change_partitions(list(wanted), decide)
+
+    async def elect_leaders(self, kind: ElectionType, places: Sequence[Place]) -> dict[Place, ApiError]:
+        """Elect leaders of these partitions. The result has those for which there was no election, with the reason."""
+
+        def decide(_place: Place, partition: PartitionImage, image: ClusterImage) -> PartitionImage | None:
+            return decide_election(kind, partition, image)
+
+        return await self._change_partitions(places, decide)
 
     async def ensure_topics(self, names: Sequence[str]) -> dict[str, ApiError]:
         """Create those topics that do not exist yet, as settings say; the result has those that cannot be."""
@@ -152,14 +233,15 @@ class Controller:
             return producer_id
 
     async def _claim_producer_ids(self) -> ProducerIdBlock:
-        def decide() -> tuple[list[Write], ProducerIdBlock]:
+        def decide(_done: Collection[Hashable]) -> list[Step[ProducerIdBlock]]:
             document = self._store.read(PRODUCER_IDS_PATH)
             first = 0 if document is None else read_producer_ids(document.data).last + 1
             block = ProducerIdBlock(self._node_id, first, first + PRODUCER_ID_BLOCK - 1)
             version = self._store.version(PRODUCER_IDS_PATH)
-            return [Write(PRODUCER_IDS_PATH, producer_ids_document(block), version)], block
+            return [Step(first, block, [Write(PRODUCER_IDS_PATH, producer_ids_document(block), version)])]
 
-        return await self._change(decide)
+        (block,) = await self._change(decide)
+        return block
 
     def _config_writes(self, outcome: ConfigOutcome) -> list[Write]:
         if outcome.configs is None:
@@ -169,18 +251,97 @@ class Controller:
             return documents.topic_config_writes(name, outcome.configs, version)
         if outcome.change.resource_type == ResourceType.GROUP:
             return documents.group_config_writes(name, outcome.configs, version)
-        return documents.broker_config_writes(broker_key(name, self._node_id), outcome.configs, version)
+        return documents.broker_config_writes(broker_key(name), outcome.configs, version)
 
-    async def _change(self, decide: Callable[[], tuple[list[Write], R]], *, validate_only: bool = False) -> R:
-        """Decide and write, one change at a time; a decision made on an old image is made anew."""
+    def _make_id(self) -> UUID:
+        return new_topic_id(self._chance.randbytes)
+
+    def _pick_start(self, image: ClusterImage) -> int:
+        return self._chance.randrange(max(1, len(image.brokers)))
+
+    async def _when_led(self, outcomes: list[TopicOutcome], wait_ms: int) -> list[TopicOutcome]:
+        """The outcomes, those of topics that still lack leaders after this time as timed out."""
+        made = {outcome.name: outcome.topic for outcome in outcomes if outcome.topic is not None}
+
+        def without_leaders(image: ClusterImage) -> set[str]:
+            return {name for name, topic in made.items() if _waits_for_leaders(image.topics.get(name), topic)}
+
+        if await until(self._store, lambda image: not without_leaders(image), wait_ms):
+            return outcomes
+        late, why = without_leaders(self._store.image), "the topic exists, but its partitions have no leaders yet"
+        return [
+            TopicOutcome(outcome.name, None, ApiError(ErrorCode.REQUEST_TIMED_OUT, why))
+            if outcome.name in late
+            else outcome
+            for outcome in outcomes
+        ]
+
+    async def _change_partitions(
+        self,
+        places: Sequence[Place],
+        decide: Callable[[Place, PartitionImage, ClusterImage], PartitionImage | None],
+    ) -> dict[Place, ApiError]:
+        refusals: dict[Place, ApiError] = {}
+
+        def decide_or_note(place: Place, partition: PartitionImage, image: ClusterImage) -> PartitionImage | None:
+            refusals.pop(place, None)  # it may have been refused on an earlier image
+            try:
+                return decide(place, partition, image)
+            except ApiError as refusal:
+                refusals[place] = refusal
+                return None
+
+        work = PartitionChanges(self._store, self._clock, decide_or_note)
+        for place in places:
+            try:
+                known_partition(self._store.image, *place)
+                work.due[place] = None
+            except ApiError as refusal:
+                refusals[place] = refusal
+        async with self._turn:
+            await work.work_off(Tally())
+        return refusals
+
+    async def _change(self, decide: Decide[R], *, validate_only: bool = False) -> list[R]:
+        """Decide and write, one change at a time; what was decided on an old image is decided anew."""
+        done: dict[Hashable, R] = {}
+        pause = _PAUSE_SECONDS_MIN
         async with self._turn:
             for _ in range(_ATTEMPTS_MAX):
-                writes, result = decide()
-                if validate_only or not writes:
-                    return result
+                steps = decide(done)
+                if validate_only:
+                    return [step.outcome for step in steps]
                 try:
-                    await self._store.commit(writes)
+                    for piece in _pieces(steps):
+                        writes = [write for step in piece for write in step.writes]
+                        if writes:
+                            await self._store.commit(writes)
+                        done.update((step.key, step.outcome) for step in piece)
                 except VersionConflict:
+                    # The picture that shows who was quicker may still be on its way.
+                    await asyncio.sleep(pause)
+                    pause = min(2 * pause, _PAUSE_SECONDS_MAX)
                     continue
-                return result
+                return list(done.values())
         raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "others keep changing the same metadata; try again")
+
+
+def _pieces(steps: Sequence[Step[R]]) -> Iterator[list[Step[R]]]:
+    """Steps that are committed together: as many as one commit holds."""
+    piece: list[Step[R]] = []
+    size = 0
+    for step in steps:
+        if piece and size + len(step.writes) > documents.WRITES_AT_ONCE:
+            yield piece
+            piece, size = [], 0
+        piece.append(step)
+        size += len(step.writes)
+    if piece:
+        yield piece
+
+
+def _waits_for_leaders(now: TopicImage | None, made: TopicImage) -> bool:
+    """A topic that was deleted or made anew meanwhile is waited for no more."""
+    if now is None or now.topic_id != made.topic_id:
+        return False
+    return any(partition.leader == NO_LEADER for partition in now.partitions)

@@ -15,7 +15,7 @@ from ottla.cluster.store import MetadataStore, NotController, StoreError, Versio
 from ottla.model.clock import Clock
 
 EXAMINED_AT_ONCE = 5_000
-COMMITTED_AT_ONCE = 300
+COMMITTED_AT_ONCE = documents.WRITES_AT_ONCE
 PAUSE_SECONDS_MIN = 0.01
 PAUSE_SECONDS_MAX = 1.0
 
@@ -35,7 +35,7 @@ class Tally:
         again = f", {self.conflicts} decided again" if self.conflicts else ""
         return (
             f"decided in {1000 * self.deciding:.1f} ms, committed in {1000 * self.committing:.1f} ms "
-            f"({self.commits} commits{again})"
+            f"(commits: {self.commits}{again})"
         )
 
 

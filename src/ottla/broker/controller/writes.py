@@ -17,27 +17,52 @@ from ottla.cluster.store import ABSENT, Write
 
 Version = Callable[[str], int]
 
+WRITES_AT_ONCE = 500
+"""What one commit may comfortably hold. A topic that needs more comes, grows and goes step by step."""
+
 
 def creation_writes(topic: TopicImage) -> list[Write]:
-    """Nothing of a new topic may exist yet, so a second creator of the same name fails."""
+    """Nothing of a new topic may exist yet, so a second creator of the same name fails.
+
+    Partitions of a large topic get their leaders later, from the controller.
+    """
     writes = [Write(topic_path(topic.name), topic_document(topic.topic_id, topic.partitions), ABSENT)]
     if topic.configs:
         writes.append(Write(topic_config_path(topic.name), config_document(topic.configs), ABSENT))
-    writes += _partition_writes(topic, first=0)
+    if len(writes) + len(topic.partitions) <= WRITES_AT_ONCE:
+        writes += _partition_writes(topic, first=0)
     return writes
 
 
 def enlargement_writes(topic: TopicImage, before: int, version: Version) -> list[Write]:
-    """The topic as it is to be, which had `before` partitions."""
+    """The topic as it is to be, which had `before` partitions. Of many new ones the controller chooses the leaders."""
     path = topic_path(topic.name)
-    document = topic_document(topic.topic_id, topic.partitions)
-    return [Write(path, document, version(path)), *_partition_writes(topic, first=before)]
+    writes = [Write(path, topic_document(topic.topic_id, topic.partitions), version(path))]
+    if len(topic.partitions) - before < WRITES_AT_ONCE:
+        writes += _partition_writes(topic, first=before)
+    return writes
 
 
 def deletion_writes(topic: TopicImage, version: Version) -> list[Write]:
-    paths = [topic_path(topic.name), topic_config_path(topic.name)]
-    paths += [partition_path(topic.name, number) for number in range(len(topic.partitions))]
-    return [Write(path, None, version(path)) for path in paths if version(path) != ABSENT]
+    """All documents of the topic; of a large one only the mark that it is to go, which takes it out of the image."""
+    removals = _removals(topic.name, len(topic.partitions), version)
+    if len(removals) <= WRITES_AT_ONCE:
+        return removals
+    path = topic_path(topic.name)
+    return [Write(path, topic_document(topic.topic_id, topic.partitions, deleting=True), version(path))]
+
+
+def next_removals(deleting: Mapping[str, int], version: Version) -> list[Write]:
+    """The next documents to remove of topics whose deletion was begun; a topic's own document comes last."""
+    for name, partitions in deleting.items():
+        return _removals(name, partitions, version)[:WRITES_AT_ONCE]
+    return []
+
+
+def _removals(topic: str, partitions: int, version: Version) -> list[Write]:
+    paths = [partition_path(topic, number) for number in range(partitions)]
+    paths += [topic_config_path(topic), topic_path(topic)]
+    return [Write(path, None, known) for path in paths if (known := version(path)) != ABSENT]
 
 
 def partition_writes(

@@ -56,8 +56,12 @@ def _entries(broker: Broker, resource: DescribeConfigsResource) -> Sequence[Conf
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{resource.resource_name}'")
             return broker.config.describe_topic(topic.configs)
         case ResourceType.BROKER:
-            if broker_key(resource.resource_name, broker.node_id) == CLUSTER_WIDE:
+            asked = broker_key(resource.resource_name)
+            if asked == CLUSTER_WIDE:
                 return broker.config.describe_cluster_default()
+            if asked != str(broker.node_id):
+                # Only that broker knows what it was started with, and clients ask it themselves.
+                raise ApiError(ErrorCode.INVALID_REQUEST, f"this is broker {broker.node_id}, ask broker {asked} itself")
             return broker.config.describe_broker()
         case ResourceType.GROUP:
             if not resource.resource_name:

@@ -1,21 +1,28 @@
 """Decisions made true in a real store."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from ottla.broker.controller.config_decisions import Alteration, ConfigChange, Operation, ResourceType
-from ottla.broker.controller.decisions import MorePartitions, NewTopic
+from ottla.broker.controller.decisions import MorePartitions, NewTopic, plan_topics
+from ottla.broker.controller.leading import LeadingController
 from ottla.broker.controller.loop import PRODUCER_ID_BLOCK, Controller
+from ottla.broker.controller.partition_decisions import ElectionType, Move
+from ottla.broker.controller.writes import WRITES_AT_ONCE, creation_writes
 from ottla.cluster.embedded import EmbeddedStore
-from ottla.cluster.image import CLUSTER_WIDE, BrokerImage
+from ottla.cluster.image import CLUSTER_WIDE, NO_LEADER, BrokerImage, PartitionImage, TopicImage
 from ottla.cluster.store import VersionConflict, Write
 from ottla.config.broker import BrokerSettings
 from ottla.config.live import LiveConfig
+from ottla.model.clock import ManualClock
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.names import CONSUMER_OFFSETS, NO_TOPIC_ID
+from ottla.model.names import CONSUMER_OFFSETS, NO_TOPIC_ID, new_topic_id
+
+from .memory_store import MemoryStore
 
 
 @pytest.fixture
@@ -27,7 +34,7 @@ def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
 
 
 def controller_of(store: EmbeddedStore) -> Controller:
-    return Controller(store, LiveConfig(BrokerSettings()), node_id=1)
+    return Controller(store, LiveConfig(BrokerSettings()), 1, ManualClock())
 
 
 def test_a_topics_life(store: EmbeddedStore) -> None:
@@ -152,3 +159,122 @@ def test_a_lost_race_is_run_again_but_not_for_ever(tmp_path: Path, conflicts: in
 
     asyncio.run(live())
     asyncio.run(opened.close())
+
+
+def test_a_large_topic_comes_and_goes_with_the_controllers_help() -> None:
+    async def live() -> None:
+        store = MemoryStore(1, 2, 3, controller=1)
+        config, clock = LiveConfig(BrokerSettings()), ManualClock()
+        leading = LeadingController(store, config, 1, clock)
+        leading.start()
+        admin = Controller(store, config, 1, clock)
+        (created,) = await admin.create_topics([NewTopic("a", 1500, 3)])
+        assert created.refusal is None
+        assert all(partition.leader != NO_LEADER for partition in store.image.topics["a"].partitions)
+        (enlarged,) = await admin.create_partitions([MorePartitions("a", 2500)])
+        assert enlarged.refusal is None
+        leaders = Counter(partition.leader for partition in store.image.topics["a"].partitions)
+        assert max(leaders.values()) - min(leaders.values()) <= 1
+        await admin.delete_topics([("a", NO_TOPIC_ID)])
+        assert not store.documents
+        (again,) = await admin.create_topics([NewTopic("a", 1)])
+        assert again.refusal is None
+        assert max(len(writes) for writes in store.commits) <= WRITES_AT_ONCE
+        await leading.stop()
+
+    asyncio.run(live())
+
+
+def test_a_large_topic_without_a_controller_is_told_as_late() -> None:
+    async def live() -> None:
+        store = MemoryStore(1, 2, 3)
+        admin = Controller(store, LiveConfig(BrokerSettings()), 1, ManualClock())
+        (created,) = await admin.create_topics([NewTopic("a", 1500, 3)], wait_ms=10)
+        assert created.refusal is not None
+        assert created.refusal.code == ErrorCode.REQUEST_TIMED_OUT
+        await admin.delete_topics([("a", NO_TOPIC_ID)], wait_ms=10)
+        (again,) = await admin.create_topics([NewTopic("a")])
+        assert again.topic is not None  # nothing but its own document was there, and that is gone
+
+    asyncio.run(live())
+
+
+def test_many_topics_are_created_in_pieces_and_conflicts_cost_only_the_rest() -> None:
+    async def live() -> None:
+        store = MemoryStore(1, 2, 3)
+        admin = Controller(store, LiveConfig(BrokerSettings()), 1, ManualClock())
+        other = Controller(store, LiveConfig(BrokerSettings()), 2, ManualClock())
+
+        def be_quicker() -> None:
+            (topic,) = plan_topics([NewTopic("t-700")], store.image, BrokerSettings(), new_topic_id)
+            assert topic.topic is not None
+            store.write(creation_writes(topic.topic))
+
+        store.before_commit = [lambda: None, be_quicker]
+        outcomes = await admin.create_topics([NewTopic(f"t-{number}") for number in range(1000)])
+        refused = {outcome.name: outcome.refusal.code for outcome in outcomes if outcome.refusal is not None}
+        assert refused == {"t-700": ErrorCode.TOPIC_ALREADY_EXISTS}
+        assert len(outcomes) == len(store.image.topics) == 1000
+        assert await other.ensure_topics(["t-1", "u"]) == {}
+
+    asyncio.run(live())
+
+
+def test_partitions_are_moved_and_moves_given_up() -> None:
+    async def live() -> None:
+        store = MemoryStore(1, 2, 3, 4)
+        admin = Controller(store, LiveConfig(BrokerSettings()), 1, ManualClock())
+        await admin.create_topics([NewTopic("a", assignments=[(0, (1, 2)), (1, (2, 3))])])
+        refusals = await admin.move_partitions(
+            {
+                ("a", 0): Move((3, 4)),
+                ("a", 1): Move((9, 1)),
+                ("a", 7): Move((1,)),
+                ("b", 0): Move(None),
+            }
+        )
+        assert {place: refusal.code for place, refusal in refusals.items()} == {
+            ("a", 1): ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            ("a", 7): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ("b", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        }
+        assert store.image.topics["a"].partitions[0] == PartitionImage(1, 0, (3, 4, 1, 2), (1, 2), (3, 4), (1, 2))
+        factor = await admin.move_partitions({("a", 1): Move((1,), allow_factor_change=False)})
+        assert factor["a", 1].code == ErrorCode.INVALID_REPLICATION_FACTOR
+        back = await admin.move_partitions({("a", 0): Move(None), ("a", 1): Move(None)})
+        assert {place: refusal.code for place, refusal in back.items()} == {
+            ("a", 1): ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+        }
+        assert store.image.topics["a"].partitions[0] == PartitionImage(1, 0, (1, 2), (1, 2))
+
+    asyncio.run(live())
+
+
+def test_elections_on_request() -> None:
+    async def live() -> None:
+        store = MemoryStore(1, 2, 3)
+        admin = Controller(store, LiveConfig(BrokerSettings()), 1, ManualClock())
+        partitions = (
+            PartitionImage(2, 0, (1, 2), (1, 2)),
+            PartitionImage(1, 0, (1, 2), (1, 2)),
+            PartitionImage(2, 0, (1, 2), (2,)),
+            PartitionImage(NO_LEADER, 5, (9, 2), (9,)),
+            PartitionImage(NO_LEADER, 5, (9,), (9,)),
+        )
+        store.write(creation_writes(TopicImage("a", new_topic_id(), partitions)))
+        places = [("a", number) for number in range(6)]
+        refusals = await admin.elect_leaders(ElectionType.PREFERRED, places[:3] + places[5:])
+        assert {number: refusal.code for (_, number), refusal in refusals.items()} == {
+            1: ErrorCode.ELECTION_NOT_NEEDED,
+            2: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+            5: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        }
+        assert store.image.topics["a"].partitions[0] == PartitionImage(1, 1, (1, 2), (1, 2))
+        refusals = await admin.elect_leaders(ElectionType.UNCLEAN, places[:1] + places[3:5])
+        assert {number: refusal.code for (_, number), refusal in refusals.items()} == {
+            0: ErrorCode.ELECTION_NOT_NEEDED,
+            4: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+        }
+        assert store.image.topics["a"].partitions[3] == PartitionImage(2, 6, (9, 2), (2,))
+
+    asyncio.run(live())

@@ -47,7 +47,7 @@ class Harness:
         self.logs.open()
         self.partitions = Partitions(NODE_ID, self.logs, self.config)
         self.store.subscribe(self._follow)
-        controller = Controller(self.store, self.config, NODE_ID)
+        controller = Controller(self.store, self.config, NODE_ID, self.clock)
         groups = GroupCoordinator(
             PartitionLog(self.partitions, self.store, self.clock), lambda: self.config.broker, self.clock
         )
