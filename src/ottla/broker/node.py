@@ -33,6 +33,8 @@ from ottla.broker.handlers.fetch_sessions import FetchSessions
 from ottla.broker.handlers.table import advertised
 from ottla.broker.jobs import Job, Jobs
 from ottla.broker.replication.connected_peers import ConnectedPeers
+from ottla.broker.replication.fetchers import ReplicaFetchers
+from ottla.broker.replication.isr import IsrWriter
 from ottla.broker.replication.moving import ReplicaMoves
 from ottla.broker.replication.partitions import Partitions
 from ottla.broker.replication.peers import Peers
@@ -43,7 +45,7 @@ from ottla.broker.storage.disk import Disk
 from ottla.broker.storage.log import Log
 from ottla.broker.storage.manager import LogManager
 from ottla.cluster.embedded import EmbeddedStore
-from ottla.cluster.image import CLUSTER_WIDE, BrokerImage, ClusterImage, Endpoint, ImageChange
+from ottla.cluster.image import CLUSTER_WIDE, NO_BROKER_EPOCH, BrokerImage, ClusterImage, Endpoint, ImageChange
 from ottla.cluster.store import MetadataStore
 from ottla.config.broker import BrokerSettings
 from ottla.config.listeners import ListenerAddress, advertised_listeners, inter_broker_listener, opened_listeners
@@ -116,7 +118,10 @@ class Node:
         )
         self.cleaner = LogCleaner(self.logs, lambda: self.config.broker, self.clock)
         self.peers = peers or ConnectedPeers(self.node_id, self.store, inter_broker_listener(settings))
-        self.partitions = Partitions(self.node_id, self.logs, self.config)
+        self.partitions = Partitions(self.node_id, self.logs, self.config, self.clock)
+        self.isr = IsrWriter(self.store, self.partitions)
+        self.fetchers = ReplicaFetchers(self.node_id, self.peers, self.config, self.clock, self._broker_epoch)
+        self.partitions.observers.append(self.fetchers)
         self.moves = ReplicaMoves(self.logs, lambda: self.config.broker, self.clock, self._on_log_moved)
         self._chance = chance or random.Random()  # noqa: S311 (ids and choices, no secrets)
         self.controller = Controller(self.store, self.config, self.node_id, self.clock, chance=self._chance)
@@ -156,8 +161,9 @@ class Node:
         self._boot.remember()
         self.partitions.load(self.store.image)
         self._forget_strays()
-        self.store.subscribe(self._on_change)
         self.moves.resume()
+        self.store.subscribe(self._on_change)
+        self.store.on_session(lambda session: self.partitions.on_session(session, self.store.session_timeout_ms))
         self.groups.on_topics_changed(self.store.image.topics)
         self.groups.on_group_configs_changed(self.store.image.group_configs)
         self.groups.start()
@@ -167,6 +173,7 @@ class Node:
         self._server.bind(opened_listeners(self.config.broker))
         await self.store.register_broker(self._describe(self._server.listeners))
         self.leading.start()
+        self.fetchers.start()
         self._jobs = Jobs(self._background())
         self._jobs.start()
         self._server.start()
@@ -176,6 +183,8 @@ class Node:
         if self.config.broker.controlled_shutdown_enable:
             await membership.hand_over(self.store, self.node_id, self.clock)
         await self.leading.stop()
+        await self.fetchers.stop()
+        await self.isr.stop()
         # First whatever is parked is answered: a consumer waiting in a rebalance must not hold up the stop.
         self.groups.shutdown()
         self.transactions.shutdown()
@@ -188,8 +197,8 @@ class Node:
         self.markers.close()
         self.membership.close()
         await self.peers.close()
-        await self.cleaner.stop()
         await self.moves.stop()
+        await self.cleaner.stop()
         await asyncio.to_thread(self.logs.close)
         await self.store.close()
 
@@ -202,8 +211,8 @@ class Node:
             controller=self.controller,
             partitions=self.partitions,
             logs=self.logs,
-            groups=self.groups,
             moves=self.moves,
+            groups=self.groups,
             transactions=self.transactions,
             membership=self.membership,
             peers=self.peers,
@@ -214,12 +223,17 @@ class Node:
             served_apis=advertised(),
         )
 
-    def _on_change(self, change: ImageChange) -> None:
+    def _broker_epoch(self) -> int:
+        """Which life of this broker the cluster knows."""
+        known = self.store.image.brokers.get(self.node_id)
+        return NO_BROKER_EPOCH if known is None else known.epoch
+
     def _on_log_moved(self, log: Log) -> None:
         partition = self.partitions.find(*log.tp)
         if partition is not None:
             partition.log = log
 
+    def _on_change(self, change: ImageChange) -> None:
         self._apply_settings(change)
         self.partitions.apply(change)
         gone = [topic.name for topic in change.removed if topic.name not in change.new.topics]
@@ -250,14 +264,15 @@ class Node:
         self.config.update_broker(configs.get(CLUSTER_WIDE, {}), configs.get(str(self.node_id), {}))
 
     def _forget_strays(self) -> None:
-        """Directories of topics that are gone: their deletion was cut short by a crash."""
+        """Directories of topics that are gone, or of replicas that were moved away while this broker was down."""
         known = {
             TopicPartition(name, index): topic.topic_id
             for name, topic in self.store.image.topics.items()
-            for index in range(len(topic.partitions))
+            for index, state in enumerate(topic.partitions)
+            if self.node_id in state.replicas
         }
         for stray in self.logs.strays(known):
-            log.warning("%s belongs to no topic and is set aside", stray.tp)
+            log.warning("%s is no replica that this broker should have, and is set aside", stray.tp)
             self.logs.mark_stray(stray.tp)
 
     def _describe(self, listeners: list[Listener]) -> BrokerImage:
@@ -291,6 +306,7 @@ class Node:
                 lambda: DELETED_FILES_INTERVAL_MS,
                 lambda: asyncio.to_thread(logs.remove_deleted, now_ms()),
             ),
+            Job("in-sync replicas", lambda: max(settings.replica_lag_time_max_ms // 2, 1), self.isr.check_all),
             Job("producer expiry", lambda: PRODUCER_EXPIRY_INTERVAL_MS, expire_producers),
             Job("offset expiry", lambda: settings.offsets_retention_check_interval_ms, self.groups.expire),
             Job(

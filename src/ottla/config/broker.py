@@ -408,7 +408,9 @@ class BrokerSettings:
         doc="Bytes of one partition that a follower asks for at once. A batch that is larger comes all the same.",
     )
     replica_fetch_wait_max_ms: int = setting(
-        500, at_least=1, doc="Longest time that a leader holds back its answer to a follower when there is little to send."
+        500,
+        at_least=1,
+        doc="Longest time that a leader holds back its answer to a follower when there is little to send.",
     )
     replica_fetch_min_bytes: int = setting(
         1, at_least=0, doc="With fewer bytes than this to send a leader holds back its answer to a follower."

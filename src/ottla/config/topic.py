@@ -152,8 +152,8 @@ class TopicSettings:
         1,
         at_least=1,
         synonyms=(Synonym("min.insync.replicas"),),
-        doc="Replicas that must have a record before acks=all is answered. A broker on its own has one replica, so "
-        "with 2 or more every acks=all produce is refused with NOT_ENOUGH_REPLICAS, as in Kafka.",
+        doc="Replicas that must be in sync for acks=all to be taken, and for records to become visible to readers. "
+        "More than a partition has replicas counts as that many, as in Kafka.",
     )
     unclean_leader_election_enable: bool = setting(
         False,

@@ -1,9 +1,9 @@
-"""Fetch, key 1, versions 4 to 18, with incremental fetch sessions.
+"""Fetch, key 1, versions 4 to 18, with incremental fetch sessions, by consumers and by followers.
 
-Returns whole batches from the requested offsets up to the high watermark, as slices of segments that leave by sendfile.
+Returns whole batches from the requested offsets on, as slices of segments that leave by sendfile: up to the high
+watermark to consumers, up to the end of the log to followers. A follower's fetch also tells how far it has got.
 Who reads committed records only gets them up to the last stable offset, with the aborted transactions to skip.
 With too little to return it waits for `min_bytes`, at most `max_wait_ms`.
-Missing: fetches by followers, and hints to other replicas: there is one broker.
 """
 
 import asyncio
@@ -11,94 +11,135 @@ from collections.abc import Iterable, Sequence
 
 from ottla.broker.handlers.context import Broker, Call, Parked, Raw, Response
 from ottla.broker.handlers.fetch_packing import PartitionAnswer, pack
-from ottla.broker.handlers.fetch_sessions import NO_SESSION, FetchSession, Wanted
+from ottla.broker.handlers.fetch_sessions import CONSUMER, NO_SESSION, FetchSession, View, Wanted
 from ottla.broker.replication.partition import Partition
 from ottla.broker.replication.waiters import FetchWait
-from ottla.broker.storage.log import AbortedTransaction
+from ottla.broker.storage.log import AbortedTransaction, LogSlice
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import NO_TOPIC_ID
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
-CONSUMER_REPLICA_ID = -1
+FIRST_VERSION_WITH_REPLICA_STATE = 15
 READ_COMMITTED = 1
+NO_EPOCH = -1
 
 
 def handle(broker: Broker, call: Call, request: FetchRequest) -> Response | Parked:
+    replica_id, replica_epoch = request.replica_id, NO_EPOCH
+    if call.version >= FIRST_VERSION_WITH_REPLICA_STATE:
+        replica_id, replica_epoch = request.replica_state.replica_id, request.replica_state.replica_epoch
+    replica_id = max(replica_id, CONSUMER)
+    now = broker.clock.monotonic()
     try:
+        if replica_id >= 0:
+            _check_life(broker, replica_id, replica_epoch)
         session = broker.fetch_sessions.session_for(
-            request,
-            uses_topic_ids=call.version >= FIRST_VERSION_WITH_TOPIC_IDS,
-            now=broker.clock.monotonic(),
+            request, uses_topic_ids=call.version >= FIRST_VERSION_WITH_TOPIC_IDS, now=now, replica_id=replica_id
         )
     except ApiError as error:
         return pack(call.version, error.code, NO_SESSION, ())
-    fetch = _Fetch(broker, call, request, session)
+    fetch = _Fetch(broker, call, request, session, replica_id, replica_epoch)
+    fetch.view.fetched_s = now
     answers = fetch.read()
     missing = fetch.missing_in(answers)
     return fetch.park(missing) if missing else fetch.respond(answers)
 
 
+def _check_life(broker: Broker, replica_id: int, replica_epoch: int) -> None:
+    """What a follower asked in a former life says nothing about what it has now."""
+    known = broker.metadata.image.brokers.get(replica_id)
+    if known is not None and NO_EPOCH < replica_epoch < known.epoch:
+        raise ApiError(ErrorCode.STALE_BROKER_EPOCH)
+
+
 class _Fetch:
     """One fetch request: read now, and perhaps once more when data has come."""
 
-    __slots__ = ("broker", "call", "incremental", "read_committed", "request", "session", "wanted")
+    __slots__ = (
+        "broker", "call", "incremental", "read_committed", "replica_epoch", "replica_id", "request", "session", "view",
+    )  # fmt: skip
 
-    def __init__(self, broker: Broker, call: Call, request: FetchRequest, session: FetchSession | None) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        call: Call,
+        request: FetchRequest,
+        session: FetchSession | None,
+        replica_id: int,
+        replica_epoch: int,
+    ) -> None:
         self.broker = broker
         self.call = call
         self.request = request
         self.session = session
+        self.replica_id = replica_id
+        self.replica_epoch = replica_epoch
         self.read_committed = request.isolation_level == READ_COMMITTED
         self.incremental = session is not None and request.session_epoch > 0
-        self.wanted: Sequence[Wanted]
         if session is not None:
-            self.wanted = list(session.wanted.values())
+            self.view: View = session
         else:
-            self.wanted = [
-                Wanted((topic.topic, topic.topic_id), partition)
-                for topic in request.topics
-                for partition in topic.partitions
-            ]
+            self.view = View(replica_id)
+            self.view.want(request)
+        self.view.committed_only = self.read_committed
 
-    def read(self) -> list[PartitionAnswer]:
-        request = self.request
-        left = min(request.max_bytes, self.broker.settings.fetch_max_bytes)
+    def read(self) -> list[tuple[Wanted, PartitionAnswer]]:
+        """What the partitions have that may have something."""
+        left = min(self.request.max_bytes, self.broker.settings.fetch_max_bytes)
         answers = []
         nothing_yet = True
-        for wanted in self.wanted:
+        for wanted in tuple(self.view.dirty.values()):
             # The first batch found is returned even when it is larger than every limit, or the client could not go on.
             answer = self._read_partition(wanted, left, nothing_yet)
             size = answer.size
             if size:
                 left -= size
                 nothing_yet = False
-            answers.append(answer)
+            answers.append((wanted, answer))
         return answers
 
     def _read_partition(self, wanted: Wanted, bytes_left: int, min_one_batch: bool) -> PartitionAnswer:
         asked = wanted.request
-        read_committed = self.read_committed
-        aborted: Sequence[AbortedTransaction] | None = () if read_committed else None
+        aborted: Sequence[AbortedTransaction] | None = () if self.read_committed else None
         try:
             partition = self._partition(wanted)
             partition.check_epoch(asked.current_leader_epoch)
             diverging = _divergence(partition, asked)
             records = None
             if diverging is None:
+                if self.replica_id >= 0:
+                    partition.fetched_by(
+                        self.replica_id, asked.fetch_offset, asked.log_start_offset, self.replica_epoch, self.view
+                    )
                 allowed = min(asked.partition_max_bytes, bytes_left)
                 if allowed > 0 or min_one_batch:
-                    offset, size = asked.fetch_offset, max(0, allowed)
-                    if read_committed:
-                        records, aborted = partition.read_committed(offset, size, min_one_batch=min_one_batch)
-                    else:
-                        records = partition.read(offset, size, min_one_batch=min_one_batch)
+                    records, aborted = self._records(partition, asked.fetch_offset, max(0, allowed), min_one_batch)
+            if self.session is not None:
+                wanted.watch(partition)
         except ApiError as error:
-            return PartitionAnswer(wanted.topic, asked.partition, error.code, -1, -1, -1, aborted, None)
+            return self._refusal(wanted, error, aborted)
         return PartitionAnswer(
             wanted.topic, asked.partition, 0, partition.high_watermark, partition.last_stable_offset,
             partition.log.start_offset, aborted, records, diverging,
         )  # fmt: skip
+
+    def _records(
+        self, partition: Partition, offset: int, size: int, min_one_batch: bool
+    ) -> tuple[LogSlice, Sequence[AbortedTransaction] | None]:
+        if self.replica_id >= 0:
+            return partition.read_uncommitted(offset, size, min_one_batch=min_one_batch), None
+        if self.read_committed:
+            return partition.read_committed(offset, size, min_one_batch=min_one_batch)
+        return partition.read(offset, size, min_one_batch=min_one_batch), None
+
+    def _refusal(
+        self, wanted: Wanted, error: ApiError, aborted: Sequence[AbortedTransaction] | None
+    ) -> PartitionAnswer:
+        start = -1
+        if self.replica_id >= 0 and error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            start = self._partition(wanted).log.start_offset  # where the follower is to begin anew
+        return PartitionAnswer(wanted.topic, wanted.request.partition, error.code, -1, -1, start, aborted, None)
 
     def _partition(self, wanted: Wanted) -> Partition:
         name, topic_id = wanted.topic
@@ -106,20 +147,15 @@ class _Fetch:
             name = self.broker.partitions.name_of(topic_id)
         elif self.call.version >= FIRST_VERSION_WITH_TOPIC_IDS:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
-        replica_id = self.request.replica_id
-        if self.call.version >= 15:
-            replica_id = self.request.replica_state.replica_id
-        if replica_id > CONSUMER_REPLICA_ID:
-            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker has no followers")
         return self.broker.partitions.get((name, wanted.request.partition))
 
-    def missing_in(self, answers: Iterable[PartitionAnswer]) -> int:
+    def missing_in(self, answers: Iterable[tuple[Wanted, PartitionAnswer]]) -> int:
         """How many bytes must still come before the client gets its answer."""
         request = self.request
-        if request.max_wait_ms <= 0 or not self.wanted:
+        if request.max_wait_ms <= 0 or not self.view.wanted:
             return 0
         size = 0
-        for answer in answers:
+        for _, answer in answers:
             if answer.error_code or answer.diverging is not None:
                 return 0
             size += answer.size
@@ -127,51 +163,46 @@ class _Fetch:
 
     def park(self, bytes_missing: int) -> Parked:
         parked = Parked(holds_connection=True)
-        watched = [
-            partition
-            for wanted in self.wanted
-            if (partition := self.broker.partitions.find(*self._name_and_index(wanted))) is not None
-        ]
+        view = self.view
+        if self.session is None:
+            for wanted in view.wanted.values():
+                wanted.watch(self._partition(wanted))  # it was just read, so it is there
 
         def answer(at_deadline: bool) -> int:
             answers = self.read()
             missing = 0 if at_deadline else self.missing_in(answers)
             if not missing:
+                view.wait = None
                 parked.resolve(self.respond(answers))
             return missing
 
-        wait = FetchWait(
-            asyncio.get_running_loop(), watched, bytes_missing, self.request.max_wait_ms, answer,
-            committed_only=self.read_committed,
-        )  # fmt: skip
-        parked.abandon = wait.cancel
+        def abandon() -> None:
+            wait.cancel()
+            view.wait = None
+            if self.session is None:
+                view.close()
+
+        view.wait = wait = FetchWait(asyncio.get_running_loop(), bytes_missing, self.request.max_wait_ms, answer)
+        parked.abandon = abandon
         return parked
 
-    def _name_and_index(self, wanted: Wanted) -> tuple[str, int]:
-        name, topic_id = wanted.topic
-        if topic_id != NO_TOPIC_ID:
-            name = self.broker.partitions.name_of(topic_id)
-        return name, wanted.request.partition
-
-    def respond(self, answers: Sequence[PartitionAnswer]) -> Raw:
+    def respond(self, answers: Sequence[tuple[Wanted, PartitionAnswer]]) -> Raw:
         session = self.session
         if session is None:
-            return pack(self.call.version, 0, NO_SESSION, answers)
+            self.view.close()
+            return pack(self.call.version, 0, NO_SESSION, [answer for _, answer in answers])
         told = []
-        moved = []
-        for wanted, answer in zip(self.wanted, answers, strict=True):
-            changed = (
-                bool(answer.size or answer.error_code)
-                or answer.diverging is not None
-                or wanted.high_watermark != answer.high_watermark
-                or wanted.log_start_offset != answer.log_start_offset
-            )
-            wanted.high_watermark, wanted.log_start_offset = answer.high_watermark, answer.log_start_offset
-            if changed or not self.incremental:
+        for wanted, answer in answers:
+            known = (wanted.high_watermark, wanted.log_start_offset)
+            offsets = (answer.high_watermark, answer.log_start_offset)
+            worth_telling = bool(answer.size or answer.error_code) or answer.diverging is not None
+            if worth_telling or known != offsets or not self.incremental:
                 told.append(answer)
+            wanted.high_watermark, wanted.log_start_offset = offsets
             if answer.size:
-                moved.append((wanted.topic, wanted.request.partition))
-        session.move_to_end(moved)
+                session.to_the_back(wanted)
+            elif answer.records is not None and not worth_telling:
+                session.settled(wanted)
         return pack(self.call.version, 0, session.id, told)
 
 
@@ -180,6 +211,8 @@ def _divergence(partition: Partition, asked: FetchPartition) -> tuple[int, int] 
     if asked.last_fetched_epoch < 0:
         return None
     epoch, end_offset = partition.log.epoch_end_offset(asked.last_fetched_epoch)
+    if epoch < 0 or end_offset < 0:
+        raise partition.log.out_of_range(asked.fetch_offset)
     if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
         return epoch, end_offset
     return None

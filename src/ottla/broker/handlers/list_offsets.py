@@ -3,6 +3,8 @@
 Offsets by time: latest (-1), earliest (-2), that of the largest timestamp (-3), earliest local (-4), latest tiered
 (-5), earliest pending upload (-6), or the first record at or after a timestamp, exact to the record.
 There is no tiered storage: earliest local is earliest, and latest tiered and pending upload have no answer (-1).
+Only the leader answers. A new leader that does not know yet how much of its log is committed does not name offsets that
+might turn out to be behind those named before. Who asks as a replica sees the whole log.
 """
 
 from typing import NamedTuple
@@ -26,6 +28,8 @@ LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 NOTHING = -1
 READ_COMMITTED = 1
+CONSUMER = -1
+FIRST_VERSION_WITH_NOT_AVAILABLE = 5
 
 # From which version each special timestamp is understood; before that it is an unsupported request.
 SINCE_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
@@ -40,6 +44,7 @@ class Found(NamedTuple):
 def handle(broker: Broker, call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
     response = ListOffsetsResponse()
     committed_only = request.isolation_level == READ_COMMITTED
+    replica = request.replica_id != CONSUMER
     for topic in request.topics:
         answers = []
         for asked in topic.partitions:
@@ -48,7 +53,7 @@ def handle(broker: Broker, call: Call, request: ListOffsetsRequest) -> ListOffse
             try:
                 partition = broker.partitions.get((topic.name, asked.partition_index))
                 partition.check_epoch(asked.current_leader_epoch)
-                found = _find(partition, call.version, asked, committed_only=committed_only)
+                found = _find(partition, call.version, asked, committed_only=committed_only, replica=replica)
             except ApiError as error:
                 answer.error_code = error.code
             else:
@@ -57,13 +62,20 @@ def handle(broker: Broker, call: Call, request: ListOffsetsRequest) -> ListOffse
     return response
 
 
-def _find(partition: Partition, version: int, asked: ListOffsetsPartition, *, committed_only: bool) -> Found:
+def _find(
+    partition: Partition, version: int, asked: ListOffsetsPartition, *, committed_only: bool, replica: bool
+) -> Found:
     log, timestamp = partition.log, asked.timestamp
     if timestamp < EARLIEST_PENDING_UPLOAD or version < SINCE_VERSION.get(timestamp, 0):
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} is not understood in version {version}")
     end = partition.last_stable_offset if committed_only else partition.high_watermark
+    if replica:
+        end = log.end_offset
+    unsure = partition.catching_up and not replica
     match timestamp:
         case -1:
+            if unsure:
+                raise _not_available(version)
             return Found(NOTHING, end, partition.leader_epoch)
         case -2 | -4:
             return Found(NOTHING, log.start_offset, log.leader_epochs.epoch_at(log.start_offset))
@@ -73,6 +85,13 @@ def _find(partition: Partition, version: int, asked: ListOffsetsPartition, *, co
             found = log.max_timestamp_offset()
         case _:
             found = log.offset_for_timestamp(timestamp)
-    if found is None or found[1] >= end:
-        return Found(NOTHING, NOTHING, NO_EPOCH)
-    return Found(*found)
+    if found is not None and found[1] < end:
+        return Found(*found)
+    if unsure:
+        raise _not_available(version)
+    return Found(NOTHING, NOTHING, NO_EPOCH)
+
+
+def _not_available(version: int) -> ApiError:
+    known = version >= FIRST_VERSION_WITH_NOT_AVAILABLE
+    return ApiError(ErrorCode.OFFSET_NOT_AVAILABLE if known else ErrorCode.LEADER_NOT_AVAILABLE)

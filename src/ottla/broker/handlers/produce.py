@@ -1,19 +1,20 @@
 """Produce, key 0, versions 3 to 13 (advertised as 0 to 13, as Kafka does, because librdkafka insists on it).
 
 Appends each partition's batch as it came: header and CRC are read, records are not. acks=0 is not answered,
-acks=1 and acks=all when the partition has it; a topic with `flush.messages` answers after the flush.
+acks=1 when the leader has it, acks=all when every in-sync replica has it or the request's time is up; a topic with
+`flush.messages` answers after the flush.
 Transactional batches are appended once their partition is known to be part of the transaction; from version 12 on it
 becomes part of it by being written to.
 """
 
 import asyncio
 from collections.abc import Awaitable
-from typing import NamedTuple
 
 from ottla.broker.handlers.context import CLOSE_CONNECTION, NO_RESPONSE, Broker, Call, Parked, Response
-from ottla.broker.handlers.produce_packing import PartitionOutcome, TopicOutcome, pack
+from ottla.broker.handlers.produce_packing import PartitionOutcome, TopicOutcome, failed, pack
 from ottla.broker.handlers.produce_verification import Target, Targets, verify
-from ottla.broker.replication.partition import Partition
+from ottla.broker.handlers.produce_waiting import Acknowledgement, Unsettled
+from ottla.broker.replication.partition import ACKS_ALL, Partition
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import INTERNAL_TOPICS
 from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
@@ -22,15 +23,6 @@ from ottla.protocol.records import ATTRIBUTES_POSITION, TRANSACTIONAL
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 ACKS = (-1, 0, 1)
 FLAGS_POSITION = ATTRIBUTES_POSITION + 1  # the lower byte of a batch's attributes
-
-
-class _Unflushed(NamedTuple):
-    """An append that may be acknowledged only when it is on the disk, and where its outcome stands."""
-
-    outcomes: list[PartitionOutcome]
-    position: int
-    partition: Partition
-    offset: int
 
 
 def handle(broker: Broker, call: Call, request: ProduceRequest) -> "Response | Parked | Awaitable[Response]":
@@ -93,7 +85,8 @@ def _targets(broker: Broker, call: Call, topic: TopicProduceData) -> list[Target
 def _append_all(broker: Broker, call: Call, request: ProduceRequest, targets: Targets) -> Response | Parked:
     now_ms = broker.clock.now_ms()
     topics = []
-    unflushed: list[_Unflushed] = []
+    unsettled: list[Unsettled] = []
+    acks = request.acks
     for topic, parts in zip(request.topic_data, targets, strict=True):
         outcomes: list[PartitionOutcome] = []
         for data, partition in parts:
@@ -104,28 +97,27 @@ def _append_all(broker: Broker, call: Call, request: ProduceRequest, targets: Ta
                 if not records:
                     raise ApiError(ErrorCode.INVALID_RECORD, "the request has no records for this partition")
                 assert not isinstance(records, bytes), "received frames can be written to"
-                result = partition.append(records, now_ms, acks=request.acks)
-                if partition.flush_due:
-                    unflushed.append(_Unflushed(outcomes, len(outcomes), partition, result.last_offset + 1))
+                result = partition.append(records, now_ms, acks=acks)
+                if partition.flush_due or (acks == ACKS_ALL and partition.high_watermark <= result.last_offset):
+                    unsettled.append(Unsettled(outcomes, len(outcomes), partition, result.last_offset + 1))
                 outcomes.append(
                     PartitionOutcome(
                         data.index, 0, result.base_offset, result.log_append_time_ms, result.log_start_offset
                     )
                 )
             except ApiError as error:
-                outcomes.append(_failed(data.index, error))
+                outcomes.append(failed(data.index, error))
         topics.append(TopicOutcome(topic.name, topic.topic_id, outcomes))
-    if unflushed:
-        return _respond_when_flushed(call, request, topics, unflushed)
+    if unsettled:
+        return Acknowledgement(
+            unsettled, replicated=acks == ACKS_ALL, timeout_ms=request.timeout_ms,
+            respond=lambda: _respond(call, request, topics),
+        ).parked  # fmt: skip
     return _respond(call, request, topics)
 
 
-def _failed(index: int, error: ApiError) -> PartitionOutcome:
-    return PartitionOutcome(index, error.code, -1, -1, -1, error.message)
-
-
 def _refuse(topic: TopicProduceData, error: ApiError) -> TopicOutcome:
-    return TopicOutcome(topic.name, topic.topic_id, [_failed(data.index, error) for data in topic.partition_data])
+    return TopicOutcome(topic.name, topic.topic_id, [failed(data.index, error) for data in topic.partition_data])
 
 
 def _respond(call: Call, request: ProduceRequest, topics: list[TopicOutcome]) -> Response:
@@ -134,29 +126,6 @@ def _respond(call: Call, request: ProduceRequest, topics: list[TopicOutcome]) ->
     # Who does not want an answer is told of an error in the only way left, as Kafka does.
     failed = any(outcome.error_code for topic in topics for outcome in topic.partitions)
     return CLOSE_CONNECTION if failed else NO_RESPONSE
-
-
-def _respond_when_flushed(
-    call: Call, request: ProduceRequest, topics: list[TopicOutcome], unflushed: list[_Unflushed]
-) -> Parked:
-    parked = Parked(holds_connection=False)
-
-    async def flush_all() -> None:
-        for outcomes, position, partition, offset in unflushed:
-            try:
-                await partition.flush_to(offset)
-            except ApiError as error:
-                outcomes[position] = _failed(outcomes[position].partition, error)
-        parked.resolve(_respond(call, request, topics))
-
-    task = asyncio.ensure_future(flush_all())
-    _running.add(task)
-    task.add_done_callback(_running.discard)
-    return parked
-
-
-_running: set["asyncio.Future[None]"] = set()
-"""The loop holds tasks only weakly: without this one could vanish half-way."""
 
 
 async def _recompress_and_append(broker: Broker, call: Call, request: ProduceRequest, targets: Targets) -> Response:

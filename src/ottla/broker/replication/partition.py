@@ -1,50 +1,171 @@
-"""A partition on the broker that leads it: its log, its high watermark, and the fetches waiting for more.
+"""A replica of a partition on this broker: its log, its part in the replication, and who waits for it.
 
-With one replica everything appended is committed at once, so the high watermark is the end of the log.
+As leader it appends, answers followers and clients, and knows up to where everything is committed. As follower it
+appends what the leader sends. With one replica everything appended is committed at once: the high watermark is the end
+of the log, and nothing of the rest costs anything.
 """
 
 import asyncio
-from collections.abc import Awaitable
+import logging
+from collections.abc import Awaitable, Callable, Iterable
 
-from ottla.broker.replication.waiters import FetchWait
+from ottla.broker.replication.leading import Leading, Pulse, Surroundings
+from ottla.broker.replication.progress import Progress
+from ottla.broker.replication.suspension import may_go_on
+from ottla.broker.replication.waiters import CommitWait, Watch
 from ottla.broker.storage.log import SIZE_MAX, AbortedTransaction, AppendResult, Log, LogSlice
 from ottla.broker.storage.markers import Marker
 from ottla.broker.storage.validation import AppendOrigin
-from ottla.cluster.image import PartitionImage
+from ottla.cluster.image import NO_LEADER, PartitionImage
+from ottla.config.topic import TopicSettings
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.protocol.compression import Buffer
+
+logger = logging.getLogger(__name__)
 
 ACKS_ALL = -1
 NO_EPOCH = -1
 
 
 class Partition:
-    __slots__ = ("_flushing", "isr", "leader_epoch", "log", "topic_id", "tp", "waiters")
+    __slots__ = (
+        "_alone", "_flushing", "_high_watermark", "_leading", "_surroundings", "followers", "is_follower", "is_leader",
+        "isr", "leader", "leader_epoch", "log", "readers", "replicas", "topic_id", "tp",
+    )  # fmt: skip
 
-    def __init__(self, log: Log, state: PartitionImage) -> None:
+    def __init__(self, log: Log, surroundings: Surroundings, high_watermark: int | None = None) -> None:
         self.log = log
         self.tp = log.tp
         self.topic_id = log.topic_id
-        self.leader_epoch = state.leader_epoch
-        self.isr = state.isr
-        self.waiters: set[FetchWait] = set()
+        self.leader = NO_LEADER
+        self.leader_epoch = NO_EPOCH
+        self.replicas: tuple[int, ...] = ()
+        self.isr: tuple[int, ...] = ()
+        self.is_leader = False
+        self.is_follower = False
+        self.readers: set[Watch] = set()
+        self.followers: set[Watch] = set()
+        self._surroundings = surroundings
+        self._leading: Leading | None = None
+        self._alone = False
+        """Whether this leader is all that counts: then what is appended is committed."""
+        self._high_watermark = max(log.start_offset, min(high_watermark or 0, log.end_offset))
         self._flushing = asyncio.Lock()
 
-    @property
-    def is_leader(self) -> bool:
-        return True
+    # -- roles
+
+    def apply(self, state: PartitionImage) -> bool:
+        """Take the part that the metadata gives to this replica; says whether its leader or epoch changed."""
+        before = (self.leader, self.leader_epoch, self.is_leader, self.is_follower)
+        self.replicas, self.isr = state.replicas, state.isr
+        self.leader, self.leader_epoch = state.leader, state.leader_epoch
+        me = self._surroundings.node_id
+        changed = before != (state.leader, state.leader_epoch, state.leader == me, state.leader not in (me, NO_LEADER))
+        if state.leader != me:
+            if changed:
+                self._leave(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                self.is_follower = state.leader != NO_LEADER
+        elif changed:
+            self._lead()
+        elif self._leading is not None:
+            self._leading.progress.adopt(state.replicas, state.isr, self._surroundings.clock.monotonic())
+            self._after_isr_change()
+        return changed
+
+    def fence(self) -> None:
+        """The broker lost its session: whatever it led belongs to others until the metadata says otherwise."""
+        self._leave(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self.leader = NO_LEADER
+
+    def stop(self) -> None:
+        """The partition is going away: whoever waits for it is answered now."""
+        self._leave(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _lead(self) -> None:
+        """Begin a reign. Its start is noted even before the first record: followers compare their history with it."""
+        self._leave(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        try:
+            self.log.begin_epoch(self.leader_epoch)
+        except ApiError as error:
+            logger.error("%s: %s", self.tp, error)  # noqa: TRY400  # appending meets the same error and answers it
+        surroundings = self._surroundings
+        self._leading = Leading(
+            Progress(
+                surroundings.node_id,
+                self.replicas,
+                self.isr,
+                epoch_start=self.log.end_offset,
+                lag_max_s=surroundings.lag_max_s,
+                now_s=surroundings.clock.monotonic(),
+            )
+        )
+        self.is_leader = True
+        self._settle()
+
+    def _leave(self, code: ErrorCode) -> None:
+        leading, self._leading = self._leading, None
+        self._count_alone(alone=False)
+        self.log.producers.replicated = True
+        self.is_leader = self.is_follower = False
+        if leading is not None:
+            error = ApiError(code, f"this broker does not lead {self.tp} any more")
+            leading.commits.fail(error)
+            leading.deletions.fail(error)
+        self._stir()
+
+    def _stir(self) -> None:
+        for watch in (*self.readers, *self.followers):
+            watch.changed()
+
+    def reconfigure(self, settings: TopicSettings) -> None:
+        self.log.reconfigure(settings)
+        if self._leading is not None:
+            self._after_isr_change()
+
+    # -- facts
 
     @property
     def high_watermark(self) -> int:
-        return self.log.end_offset
+        """Everything before it is on every in-sync replica and will never be lost with one of them."""
+        return self.log.end_offset if self._alone else self._high_watermark
 
     @property
     def last_stable_offset(self) -> int:
         """Up to where every transaction is decided: what a reader of committed records may see."""
         return min(self.log.first_unstable_offset, self.high_watermark)
 
+    @property
+    def low_watermark(self) -> int:
+        """The lowest first offset over the living replicas."""
+        if self._leading is None:
+            return self.log.start_offset
+        return self._leading.progress.low_watermark(self.log.start_offset, self._surroundings.brokers)
+
+    @property
+    def catching_up(self) -> bool:
+        """Whether a new leader does not know yet how much of what it found in its log is committed."""
+        return self._leading is not None and self.high_watermark < self._leading.progress.epoch_start
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far the followers are, while this broker leads."""
+        return self._leading.progress if self._leading is not None else None
+
+    def may_serve(self, now_s: float, timeout_s: float) -> bool:
+        """Whether this leader may go on although the metadata store has not answered for `timeout_s`."""
+        leading = self._leading
+        if leading is None:
+            return False
+        in_sync = {*self.isr, *(leading.progress.pending or ())}
+        return may_go_on(self._surroundings.node_id, in_sync, leading.last_fetches(), now_s, timeout_s)
+
     def open_transaction(self, producer_id: int, producer_epoch: int | None = None) -> int | None:
         """The first offset of the producer's open transaction (of this epoch, when one is given)."""
         return self.log.producers.open_transaction(producer_id, producer_epoch)
+
+    def check_leader(self) -> None:
+        if not self.is_leader:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self.tp}")
 
     def check_epoch(self, known_by_client: int) -> None:
         """Refuse a client that knows an older or a newer leader than this one."""
@@ -54,28 +175,41 @@ class Partition:
             raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
         raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
+    @property
+    def enough_replicas(self) -> bool:
+        """Whether min.insync.replicas are in sync; a partition cannot be asked for more than it has."""
+        return len(self.isr) >= min(self.log.config.min_insync_replicas, len(self.replicas))
+
     def check_enough_replicas(self) -> None:
+        if not self.enough_replicas:
+            raise self._too_few(ErrorCode.NOT_ENOUGH_REPLICAS)
+
+    def _too_few(self, code: ErrorCode) -> ApiError:
         needed = self.log.config.min_insync_replicas
-        if len(self.isr) < needed:
-            raise ApiError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self.tp} has {len(self.isr)} in-sync replica(s) and min.insync.replicas is {needed}",
-            )
+        return ApiError(
+            code, f"{self.tp} has {len(self.isr)} in-sync replica(s) and min.insync.replicas is {needed}"
+        )  # fmt: skip
+
+    # -- appending as leader
 
     def append(self, records: bytearray | memoryview, now_ms: int, *, acks: int = ACKS_ALL) -> AppendResult:
         """Append a producer's batch. With acks=all enough replicas must be in sync before anything is written."""
+        if not self.is_leader:
+            self.check_leader()
         if acks == ACKS_ALL:
             self.check_enough_replicas()
         result = self.log.append_as_leader(records, self.leader_epoch, now_ms)
-        if self.waiters:
-            self._tell_waiters(result.byte_count)
+        if self.readers or self.followers:
+            self._tell_appended(result.byte_count)
         return result
 
     def append_internal(self, records: bytearray, now_ms: int) -> AppendResult:
         """Append a batch that this broker's own coordinator wrote."""
+        self.check_leader()
+        self.check_enough_replicas()
         result = self.log.append_as_leader(records, self.leader_epoch, now_ms, origin=AppendOrigin.COORDINATOR)
-        if self.waiters:
-            self._tell_waiters(result.byte_count)
+        if self.readers or self.followers:
+            self._tell_appended(result.byte_count)
         return result
 
     def append_marker(
@@ -93,47 +227,73 @@ class Partition:
         Refuses a marker of an older producer epoch (INVALID_PRODUCER_EPOCH; from transaction version 2 on the epoch
         must be above that of the records) or of an older coordinator (TRANSACTION_COORDINATOR_FENCED).
         """
+        self.check_leader()
+        self.check_enough_replicas()
         stable_before = self.last_stable_offset
         result = self.log.append_marker(
             producer_id, producer_epoch, Marker(commit, coordinator_epoch), self.leader_epoch, now_ms,
             transaction_version=transaction_version,
         )  # fmt: skip
-        if self.waiters:
-            decided = self._bytes_decided_since(stable_before)
-            for waiter in tuple(self.waiters):
-                waiter.arrived(decided if waiter.committed_only else result.byte_count)
+        if self.readers or self.followers:
+            self._tell_appended(result.byte_count, stable_before)
         return result
 
-    def read(self, offset: int, max_bytes: int, *, min_one_batch: bool) -> LogSlice:
-        return self.log.read(offset, max_bytes, self.high_watermark, min_one_batch=min_one_batch)
+    def _tell_appended(self, size: int, stable_before: int | None = None) -> None:
+        _tell(self.followers, size)
+        if self._alone and self.readers:
+            if stable_before is not None:
+                decided = self._bytes_between(stable_before, self.last_stable_offset)
+            else:
+                # New data is undecided as long as any transaction is open: what is behind it is not readable either.
+                decided = size if self.log.producers.first_unstable_offset() is None else 0
+            self._tell_readers(size, decided)
 
-    def read_committed(
-        self, offset: int, max_bytes: int, *, min_one_batch: bool
-    ) -> tuple[LogSlice, list[AbortedTransaction]]:
-        """Records of decided transactions, and the aborted ones among these, which the reader must skip."""
-        return self.log.read_committed(offset, max_bytes, self.last_stable_offset, min_one_batch=min_one_batch)
+    def _tell_readers(self, size: int, decided: int) -> None:
+        for watch in tuple(self.readers):
+            watch.arrived(decided if watch.committed_only else size)
 
-    def _bytes_decided_since(self, offset: int) -> int:
+    def _bytes_between(self, start: int, end: int) -> int:
         try:
-            return self.log.bytes_between(offset, self.last_stable_offset)
+            return self.log.bytes_between(start, end)
         except ApiError:
-            return SIZE_MAX  # the marker stands; whoever waits meets the same error when it reads
+            return SIZE_MAX  # whoever waits meets the same error when it reads
 
-    def _tell_waiters(self, size: int) -> None:
-        # New data is undecided as long as any transaction is open: what comes behind it is not readable either.
-        decided = self.log.producers.first_unstable_offset() is None
-        for waiter in tuple(self.waiters):
-            if decided or not waiter.committed_only:
-                waiter.arrived(size)
+    # -- waiting for the replicas
 
-    def stop(self) -> None:
-        """The partition is going away: whoever waits for it is answered now."""
-        for waiter in tuple(self.waiters):
-            waiter.finish_soon()
+    def on_committed(self, offset: int, done: Callable[[ApiError | None], None]) -> CommitWait | None:
+        """Call `done` when everything before `offset` is committed, or will not be; None if it is already."""
+        if self.high_watermark >= offset:
+            return None
+        self.check_leader()
+        assert self._leading is not None
+        if not self.enough_replicas:
+            raise self._too_few(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        return self._leading.commits.add(offset, done)
 
     def when_committed(self, offset: int) -> Awaitable[None] | None:
-        """None when everything below the offset is committed, or else something that is done when it is."""
-        return self.flush_to(offset) if self.flush_due else None
+        """None when everything before `offset` is committed, and flushed where flush.messages asks; else wait for it.
+
+        Raises NOT_LEADER_OR_FOLLOWER when this broker stops leading meanwhile, and NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        when too few replicas are left in sync.
+        """
+        replicated: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def done(error: ApiError | None) -> None:
+            if replicated.done():
+                return
+            if error is None:
+                replicated.set_result(None)
+            else:
+                replicated.set_exception(error)
+                replicated.exception()  # marks it as seen: who asked may have gone
+
+        if self.on_committed(offset, done) is None:
+            return self.flush_to(offset) if self.flush_due else None
+        return self._replicated_and_flushed(replicated, offset) if self.flush_due else replicated
+
+    async def _replicated_and_flushed(self, replicated: "asyncio.Future[None]", offset: int) -> None:
+        await replicated
+        await self.flush_to(offset)
 
     @property
     def flush_due(self) -> bool:
@@ -145,3 +305,201 @@ class Partition:
         async with self._flushing:
             if self.log.recovery_point < offset:
                 await asyncio.to_thread(self.log.flush)
+
+    # -- followers of this leader
+
+    def fetched_by(
+        self, replica: int, offset: int, start_offset: int, broker_epoch: int = NO_EPOCH, pulse: Pulse | None = None
+    ) -> None:
+        """A follower asks for `offset`, so it has everything before. Perhaps more is committed now."""
+        leading, log, surroundings = self._leading, self.log, self._surroundings
+        if leading is None:
+            self.check_leader()
+            return
+        if not log.start_offset <= offset <= log.end_offset:
+            raise log.out_of_range(offset)
+        progress = leading.progress
+        if progress.follower(replica) is None:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {replica} holds no replica of {self.tp}")
+        progress.fetched(replica, offset, start_offset, log.end_offset, surroundings.clock.monotonic(), broker_epoch)
+        if pulse is not None:
+            leading.pulses[replica] = pulse
+        self._settle()
+        if leading.deletions:
+            leading.deletions.reached(self.low_watermark)
+        if replica not in self.isr and progress.joiner(replica, self.high_watermark):
+            surroundings.isr_wanted(self)
+
+    def unfollowed(self, replica: int, pulse: Pulse) -> None:
+        """This follower's stream of fetches does not ask for the partition any more."""
+        if self._leading is not None and self._leading.pulses.get(replica) is pulse:
+            del self._leading.pulses[replica]
+
+    def broker_changed(self, replica: int) -> None:
+        """The broker of a replica died, or began a new life."""
+        if self._leading is not None and self._leading.progress.follower(replica) is not None:
+            self._leading.progress.forget(replica)
+            self._leading.pulses.pop(replica, None)
+            self._settle()
+            self._leading.deletions.reached(self.low_watermark)
+
+    def wanted_isr(self) -> tuple[int, ...] | None:
+        """The in-sync replicas as they should be, if that is not what they are. None while a change is under way."""
+        leading, surroundings = self._leading, self._surroundings
+        if leading is None or leading.progress.pending is not None:
+            return None
+        progress = leading.progress
+        late = progress.laggards(self.log.end_offset, surroundings.clock.monotonic())
+        joining = [
+            replica
+            for replica in progress.joiners(self.high_watermark)
+            if (follower := progress.follower(replica)) and surroundings.is_current(replica, follower.broker_epoch)
+        ]
+        if not late and not joining:
+            return None
+        return (*(replica for replica in self.isr if replica not in late), *joining)
+
+    @property
+    def isr_changes(self) -> bool:
+        """Whether a change of the in-sync replicas is under way."""
+        return self._leading is not None and self._leading.progress.pending is not None
+
+    def isr_change_begins(self, isr: tuple[int, ...]) -> None:
+        if self._leading is not None:
+            self._leading.progress.begin_change(isr)
+            self._settle()
+
+    def isr_change_failed(self) -> None:
+        """What was asked for is certainly not written."""
+        if self._leading is not None:
+            self._leading.progress.drop_change()
+            self._settle()
+
+    def _after_isr_change(self) -> None:
+        assert self._leading is not None
+        if not self.enough_replicas:
+            self._leading.commits.fail(self._too_few(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
+        self._settle()
+
+    def check_progress(self) -> None:
+        """Look again although nobody fetched: time alone can change who counts."""
+        if self._leading is not None:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Find out anew up to where everything is committed. It never goes back while this broker leads."""
+        assert self._leading is not None
+        if not self.enough_replicas:
+            # Too few have it to call anything committed: a reader must not see what a single failure can take away.
+            self._count_alone(alone=False)
+            return
+        reached = self._leading.progress.committed_to(self.log.end_offset, self._surroundings.clock.monotonic())
+        before = self.high_watermark
+        if reached is None:
+            stable_before = self.last_stable_offset
+            self._count_alone(alone=True)
+            self._moved(before, self.log.end_offset, stable_before)
+        else:
+            self._count_alone(alone=False)
+            self._advance(max(before, reached))
+
+    def _count_alone(self, *, alone: bool) -> None:
+        if alone == self._alone:
+            return
+        if self._alone:
+            self._high_watermark = self.log.end_offset
+        else:
+            self.log.producers.committed_to(self.log.end_offset)
+        self._alone = alone
+        self.log.producers.replicated = not alone
+
+    def _advance(self, high_watermark: int) -> None:
+        before = self._high_watermark
+        if high_watermark <= before:
+            return
+        producers = self.log.producers
+        stable_before = before
+        if producers.first_unstable_offset() is not None:
+            stable_before = self.last_stable_offset
+            producers.committed_to(high_watermark)
+        self._high_watermark = high_watermark
+        self._moved(before, high_watermark, stable_before)
+
+    def _moved(self, before: int, high_watermark: int, stable_before: int) -> None:
+        if high_watermark <= before:
+            return
+        if self._leading is not None:
+            self._leading.commits.reached(high_watermark)
+        if self.readers:
+            size = self._bytes_between(before, high_watermark)
+            decided = size
+            if stable_before != before or self.log.producers.first_unstable_offset() is not None:
+                decided = self._bytes_between(stable_before, self.last_stable_offset)
+            self._tell_readers(size, decided)
+        _tell(self.followers, 0)
+
+    # -- following
+
+    def replicate(self, records: Buffer, now_ms: int) -> AppendResult:
+        """Append what the leader sent."""
+        return self.log.append_as_follower(records, now_ms)
+
+    def follow(self, leader_high_watermark: int, leader_start: int) -> None:
+        """Take over how far the leader says that everything is committed, and where its log begins."""
+        self._advance(min(leader_high_watermark, self.log.end_offset))
+        if self.log.start_offset < leader_start <= self.log.end_offset:
+            self.log.delete_records_before(leader_start)
+            self._high_watermark = max(self._high_watermark, leader_start)
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut off what the leader does not have."""
+        if offset < self._high_watermark:
+            logger.warning(
+                "%s is cut to %d, below its high watermark %d: a leader was elected that misses committed records",
+                self.tp, offset, self._high_watermark,
+            )  # fmt: skip
+        self.log.truncate_to(offset)
+        self._high_watermark = min(self._high_watermark, self.log.end_offset)
+        self.log.producers.committed_to(self._high_watermark)
+
+    def start_anew_at(self, offset: int) -> None:
+        """Begin again where the leader's log begins."""
+        self.log.restart_at(offset)
+        self._high_watermark = offset
+
+    # -- reading
+
+    def read(self, offset: int, max_bytes: int, *, min_one_batch: bool) -> LogSlice:
+        return self.log.read(offset, max_bytes, self.high_watermark, min_one_batch=min_one_batch)
+
+    def read_committed(
+        self, offset: int, max_bytes: int, *, min_one_batch: bool
+    ) -> tuple[LogSlice, list[AbortedTransaction]]:
+        """Records of decided transactions, and the aborted ones among these, which the reader must skip."""
+        return self.log.read_committed(offset, max_bytes, self.last_stable_offset, min_one_batch=min_one_batch)
+
+    def read_uncommitted(self, offset: int, max_bytes: int, *, min_one_batch: bool) -> LogSlice:
+        """What followers get: everything to the end of the log."""
+        return self.log.read(offset, max_bytes, SIZE_MAX, min_one_batch=min_one_batch)
+
+    def delete_records_before(self, offset: int) -> None:
+        """Make `offset` the first of the log. Followers hear of it in answer to the fetches they have waiting."""
+        self.check_leader()
+        if not 0 <= offset <= self.high_watermark:
+            raise self.log.out_of_range(offset)
+        if offset > self.log.start_offset:
+            self.log.delete_records_before(offset)
+            self._stir()
+
+    def on_deleted(self, offset: int, done: Callable[[ApiError | None], None]) -> CommitWait | None:
+        """Call `done` when every living replica has dropped what is before `offset`; None if they have."""
+        if self.low_watermark >= offset:
+            return None
+        self.check_leader()
+        assert self._leading is not None
+        return self._leading.deletions.add(offset, done)
+
+
+def _tell(watches: Iterable[Watch], size: int) -> None:
+    for watch in tuple(watches):
+        watch.arrived(size)

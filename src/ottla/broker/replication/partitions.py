@@ -1,26 +1,47 @@
-"""The partitions this broker has, kept in step with the cluster's image."""
+"""The replicas this broker has, kept in step with the cluster's image."""
 
 import logging
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Protocol
 
+from ottla.broker.replication.leading import Surroundings
 from ottla.broker.replication.partition import Partition
+from ottla.broker.storage.log import Log
 from ottla.broker.storage.manager import LogManager
-from ottla.cluster.image import ClusterImage, ImageChange, TopicImage
+from ottla.cluster.image import NO_BROKER_EPOCH, BrokerImage, ClusterImage, ImageChange, TopicImage
+from ottla.cluster.store import Session
 from ottla.config.live import LiveConfig
+from ottla.config.topic import TopicSettings
+from ottla.model.clock import Clock
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.names import TopicPartition
+from ottla.model.names import NO_TOPIC_ID, TopicPartition
 
 log = logging.getLogger(__name__)
 
 
+class RoleObserver(Protocol):
+    """Who acts on the parts that this broker's replicas play."""
+
+    def role_changed(self, partition: Partition) -> None:
+        """The replica has another leader, another epoch, or is gone (then it neither leads nor follows)."""
+
+
 class Partitions:
-    def __init__(self, node_id: int, logs: LogManager, config: LiveConfig) -> None:
+    def __init__(self, node_id: int, logs: LogManager, config: LiveConfig, clock: Clock) -> None:
         self._node_id = node_id
         self._logs = logs
         self._config = config
+        self._clock = clock
+        self._image = ClusterImage()
         self._by_name: dict[tuple[str, int], Partition] = {}
         self._names_by_id: dict[uuid.UUID, str] = {}
+        self._fenced_epoch: int | None = None
+        self._suspended_s: float | None = None
+        self._session_timeout_s = float("inf")
+        self.surroundings = Surroundings(node_id, config, clock)
+        self.observers: list[RoleObserver] = []
+        logs.high_watermark = self._high_watermark_of
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._by_name.values())
@@ -28,15 +49,29 @@ class Partitions:
     def __len__(self) -> int:
         return len(self._by_name)
 
+    # -- finding
+
     def find(self, topic: str, partition: int) -> Partition | None:
+        """This broker's replica, whether it leads or follows."""
         return self._by_name.get((topic, partition))
 
     def get(self, tp: tuple[str, int]) -> Partition:
-        """The partition; ApiError if this broker does not have it."""
+        """The partition if this broker leads it; else ApiError."""
         found = self._by_name.get(tp)
-        if found is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{tp[0]}-{tp[1]} is not on this broker")
+        if found is None or not found.is_leader:
+            raise self._not_here(tp)
+        if self._suspended_s is not None:
+            self._check_may_serve(found)
         return found
+
+    def _not_here(self, tp: tuple[str, int]) -> ApiError:
+        topic = self._image.topics.get(tp[0])
+        if topic is None or not 0 <= tp[1] < len(topic.partitions):
+            return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{tp[0]}-{tp[1]} does not exist")
+        state = topic.partitions[tp[1]]
+        if self._node_id in state.replicas and tp not in self._by_name:
+            return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{tp[0]}-{tp[1]} has no log on this broker")
+        return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {tp[0]}-{tp[1]}")
 
     def name_of(self, topic_id: uuid.UUID) -> str:
         name = self._names_by_id.get(topic_id)
@@ -44,50 +79,160 @@ class Partitions:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
         return name
 
+    # -- following the image
+
     def load(self, image: ClusterImage) -> None:
-        """Take up everything that the first image gives to this broker."""
+        """Take up everything that an image gives to this broker, and let go what it does not."""
+        self._image = image
+        self.surroundings.brokers = image.brokers
+        for name, index in tuple(self._by_name):
+            topic = image.topics.get(name)
+            if topic is None or index >= len(topic.partitions) or topic.topic_id != self._by_name[name, index].topic_id:
+                self._drop((name, index))
         for topic in image.topics.values():
             self._apply_topic(topic)
-        self._reconfigure_all()
 
     def apply(self, change: ImageChange) -> None:
-        """Create, reconfigure and delete what changed between two images."""
+        """Create, reconfigure, promote, demote and delete what changed between two images."""
+        if self._fenced_epoch is not None and self._epoch_in(change.new) > self._fenced_epoch:
+            log.info("registered again: taking up what the metadata gives to this broker")
+            self._fenced_epoch = None
+            self.load(change.new)
+            return
+        self._image = change.new
+        self.surroundings.brokers = change.new.brokers
         for topic in change.removed:
             self._remove(topic)
         for topic in change.written:
             self._apply_topic(topic)
         if change.broker_configs:
             self._reconfigure_all()
+        if change.brokers:
+            self._follow_brokers(change)
 
     def _apply_topic(self, topic: TopicImage) -> None:
         self._names_by_id[topic.topic_id] = topic.name
         settings = self._config.topic(topic.name)
         for index, state in enumerate(topic.partitions):
+            key = (topic.name, index)
             if self._node_id not in state.replicas:
+                if key in self._by_name:
+                    self._drop(key)
                 continue
-            known = self._by_name.get((topic.name, index))
-            if known is not None:
-                known.log.reconfigure(settings)
-                known.leader_epoch, known.isr = state.leader_epoch, state.isr
-                continue
-            tp = TopicPartition(topic.name, index)
-            try:
-                stored = self._logs.get(tp) or self._logs.create(tp, topic.topic_id, settings)
-            except (OSError, ApiError):
-                # The topic exists; this partition answers with an error until the disk is well again.
-                log.exception("no log for %s", tp)
-                continue
-            stored.reconfigure(settings)
-            self._by_name[topic.name, index] = Partition(stored, state)
+            partition = self._by_name.get(key)
+            if partition is None:
+                partition = self._open(topic, index, settings)
+                if partition is None:
+                    continue
+            partition.reconfigure(settings)
+            if self._fenced_epoch is None and partition.apply(state):
+                self._tell(partition)
+
+    def _open(self, topic: TopicImage, index: int, settings: TopicSettings) -> Partition | None:
+        tp = TopicPartition(topic.name, index)
+        try:
+            stored = self._own_log(tp, topic.topic_id)
+            high_watermark = self._logs.stored_high_watermark(tp) if stored is not None else 0
+            stored = stored or self._logs.create(tp, topic.topic_id, settings)
+        except (OSError, ApiError):
+            # The topic exists; this partition answers with an error until the disk is well again.
+            log.exception("no log for %s", tp)
+            return None
+        partition = self._by_name[tp] = Partition(stored, self.surroundings, high_watermark)
+        return partition
+
+    def _own_log(self, tp: TopicPartition, topic_id: uuid.UUID) -> Log | None:
+        """The log on this broker's disks, unless it is that of a former topic of the same name."""
+        stored = self._logs.get(tp)
+        if stored is None or NO_TOPIC_ID in (stored.topic_id, topic_id) or stored.topic_id == topic_id:
+            return stored
+        log.warning("%s is the log of another topic that had this name, and is set aside", tp)
+        self._logs.mark_stray(tp)
+        return None
 
     def _remove(self, topic: TopicImage) -> None:
         self._names_by_id.pop(topic.topic_id, None)
         for index in range(len(topic.partitions)):
-            partition = self._by_name.pop((topic.name, index), None)
-            if partition is not None:
-                partition.stop()
-                self._logs.delete(partition.tp)
+            self._drop((topic.name, index))
+
+    def _drop(self, key: tuple[str, int]) -> None:
+        """Stop a replica that is not this broker's any more, and delete its log."""
+        partition = self._by_name.pop(key, None)
+        if partition is None:
+            return
+        partition.stop()
+        self._tell(partition)
+        try:
+            self._logs.delete(partition.tp)
+        except ApiError:
+            log.exception("cannot delete the log of %s", partition.tp)
+
+    def _tell(self, partition: Partition) -> None:
+        for observer in self.observers:
+            observer.role_changed(partition)
 
     def _reconfigure_all(self) -> None:
         for (name, _), partition in self._by_name.items():
-            partition.log.reconfigure(self._config.topic(name))
+            partition.reconfigure(self._config.topic(name))
+
+    def _follow_brokers(self, change: ImageChange) -> None:
+        old, new = change.old.brokers, change.new.brokers
+        other_life = {
+            broker
+            for broker in old.keys() | new.keys()
+            if broker != self._node_id and _epoch(old, broker) != _epoch(new, broker)
+        }
+        for partition in self._by_name.values() if other_life else ():
+            if partition.is_leader:
+                for broker in other_life.intersection(partition.replicas):
+                    partition.broker_changed(broker)
+
+    # -- the session with the metadata store
+
+    def on_session(self, session: Session, timeout_ms: int) -> None:
+        """Told at every change of the session: a lost one ends every role, a silent store puts them in doubt."""
+        if session is Session.LOST:
+            self.fence()
+        self._suspended_s = self._clock.monotonic() if session is Session.SUSPENDED else None
+        self._session_timeout_s = timeout_ms / 1000.0
+
+    def fence(self) -> None:
+        """Lead and follow nothing until this broker is registered anew."""
+        if self._fenced_epoch is not None:
+            return
+        log.warning("the session with the metadata store is lost: this broker leads and follows nothing for now")
+        self._fenced_epoch = self._epoch_in(self._image)
+        for partition in self._by_name.values():
+            partition.fence()
+            self._tell(partition)
+
+    @property
+    def fenced(self) -> bool:
+        return self._fenced_epoch is not None
+
+    def _epoch_in(self, image: ClusterImage) -> int:
+        return _epoch(image.brokers, self._node_id)
+
+    def _check_may_serve(self, partition: Partition) -> None:
+        assert self._suspended_s is not None
+        now_s = self._clock.monotonic()
+        if now_s - self._suspended_s <= self._session_timeout_s:
+            return
+        if not partition.may_serve(now_s, self._session_timeout_s):
+            raise ApiError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"the metadata store is silent and not every in-sync replica follows: {partition.tp} may have another "
+                "leader by now",
+            )
+
+    # -- for the logs
+
+    def _high_watermark_of(self, tp: TopicPartition) -> int | None:
+        """Called in any thread."""
+        partition = self._by_name.get(tp)
+        return partition.high_watermark if partition is not None else self._logs.stored_high_watermark(tp)
+
+
+def _epoch(brokers: Mapping[int, BrokerImage], broker: int) -> int:
+    known = brokers.get(broker)
+    return NO_BROKER_EPOCH if known is None else known.epoch

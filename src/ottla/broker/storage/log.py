@@ -328,7 +328,7 @@ class Log:
         """
         end_offset, active, active_size = self._tail
         if offset < self.start_offset or offset > end_offset:
-            raise self._out_of_range(offset)
+            raise self.out_of_range(offset)
         limit = min(end_offset_exclusive, end_offset)
         if offset >= limit:
             return LogSlice(None, 0, 0, active.base_offset)
@@ -353,7 +353,7 @@ class Log:
             return LogSlice(segment.file if length > 0 else None, position, length, segment.base_offset)
         except (OSError, CorruptBatch) as error:
             if offset < self.start_offset:  # retention took the segment away while it was read
-                raise self._out_of_range(offset) from None
+                raise self.out_of_range(offset) from None
             raise self._storage_error(error, "cannot read") from error
 
     def aborted_transactions(self, from_offset: int, to_offset: int) -> list[AbortedTransaction]:
@@ -364,7 +364,7 @@ class Log:
             return self.segments.aborted_between(from_offset, to_offset)
         except (OSError, CorruptBatch) as error:
             if from_offset < self.start_offset:  # retention took the segment away meanwhile
-                raise self._out_of_range(from_offset) from None
+                raise self.out_of_range(from_offset) from None
             raise self._storage_error(error, "cannot read") from error
 
     def read_committed(
@@ -448,30 +448,6 @@ class Log:
             except (OSError, CorruptBatch) as error:
                 raise self._storage_error(error, "cannot read") from error
 
-    def start_anew_at(self, offset: int) -> None:
-        """Drop everything and go on at `offset`: what a follower does that is behind the leader's first record."""
-        self._check_alive()
-        with self._flusher.lock:
-            try:
-                self._truncate(min(offset, self.segments.first_base_offset))
-                if offset != self.segments.first_base_offset:
-                    old = self.segments.all
-                    self.segments.replace([self._new_segment(offset, old[0].created_ms)])
-                    self._discard(old)
-                    self.segments.active.transactions.pin()
-                self._set_end(offset, self.segments.active)
-                self.start_offset = self.recovery_point = offset
-                self.cleaned_to = None
-                self._last_abort = -1
-                self.snapshots.remove_above(-1)
-                self.producers.clear()
-                self.leader_epochs.truncate_end(-1)
-                self._write_epochs()
-            except (OSError, CorruptBatch) as error:
-                raise self._storage_error(error, "cannot empty") from error
-            self._flusher.names_dirty = True
-            self._roll_rules = RollRules(self.config, self.tp, offset)
-
     def restart_at(self, offset: int) -> None:
         """Drop every record and go on from `offset`, where the log that this one follows now begins."""
         self._check_alive()
@@ -494,7 +470,9 @@ class Log:
         self.leader_epochs = LeaderEpochs()
         self._write_epochs()
         self.snapshots.remove_above(NO_OFFSET)
-        self.producers = ProducerState()
+        self.producers.clear()
+        self._last_abort = NO_OFFSET
+        self._roll_rules = RollRules(self.config, self.tp, offset)
 
     def _note_cut(self, offset: int) -> None:
         self.cut_to = offset if self.cut_to is None else min(self.cut_to, offset)
@@ -515,13 +493,13 @@ class Log:
             self.cleaned_to = min(self.cleaned_to, end_offset)
         if self.leader_epochs.truncate_end(end_offset):
             self._write_epochs()
-        self.producers = rebuild_producers(self.snapshots, kept, end_offset)
+        self.producers = rebuild_producers(self.snapshots, kept, end_offset, replicated=self.producers.replicated)
 
     def delete_records_before(self, offset: int) -> None:
         """Make `offset` the start of the log and drop the segments that lie wholly before it."""
         self._check_alive()
         if offset > self.end_offset or offset < 0:
-            raise self._out_of_range(offset)
+            raise self.out_of_range(offset)
         if offset > self.start_offset:
             self._advance_start(offset)
         segments = self.segments.all
@@ -635,7 +613,7 @@ class Log:
             self.environment.on_failure(error)
         return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{doing} {self.tp}: {error}")
 
-    def _out_of_range(self, offset: int) -> ApiError:
+    def out_of_range(self, offset: int) -> ApiError:
         return ApiError(
             ErrorCode.OFFSET_OUT_OF_RANGE,
             f"{self.tp} has offsets {self.start_offset} to {self.end_offset}, not {offset}",

@@ -98,8 +98,9 @@ class ProducerState:
         # First offsets of the open transactions, with their producers. A transaction begins at the end of the log, so
         # the order of arrival is the order of offsets and the oldest is always in front.
         self._open: OrderedDict[int, int] = OrderedDict()
-        # First offsets of transactions by the offset of their marker, while the marker may still be lost with a leader.
-        self._ended: OrderedDict[int, int] = OrderedDict()
+        self.replicated = False
+        """Whether the end of a transaction counts only once `committed_to` says that every replica has its marker."""
+        self._ended: OrderedDict[int, int] = OrderedDict()  # first offsets by the offset of the marker
         self._first_ended: int | None = None
         self._verifying: dict[int, Verification] = {}
 
@@ -212,9 +213,10 @@ class ProducerState:
             return None
         entry.current_txn_first_offset = NO_OFFSET
         self._open.pop(first, None)
-        self._ended[offset] = first
-        if self._first_ended is None or first < self._first_ended:
-            self._first_ended = first
+        if self.replicated:
+            self._ended[offset] = first
+            if self._first_ended is None or first < self._first_ended:
+                self._first_ended = first
         return EndedTransaction(header.producer_id, first, offset, next(iter(self._open), offset + 1))
 
     def _entry(self, header: BatchHeader) -> ProducerEntry:

@@ -62,7 +62,12 @@ class SnapshotFiles:
 
 
 def rebuild_producers(
-    snapshots: SnapshotFiles, segments: Sequence[Segment], end_offset: int, *, index_from: int | None = None
+    snapshots: SnapshotFiles,
+    segments: Sequence[Segment],
+    end_offset: int,
+    *,
+    index_from: int | None = None,
+    replicated: bool = False,
 ) -> ProducerState:
     """The producer state at the end of the log: the newest snapshot, and what the log says after it.
 
@@ -71,6 +76,7 @@ def rebuild_producers(
     snapshots.remove_above(end_offset)
     latest = snapshots.load_latest()
     from_offset, state = latest if latest is not None else (0, ProducerState())
+    state.replicated = replicated
     if index_from is None:
         if from_offset < end_offset:
             _replay(state, segments, from_offset, end_offset)

@@ -19,6 +19,7 @@ from ottla.broker.handlers.context import Broker, Call
 from ottla.broker.handlers.fetch_sessions import FetchSessions
 from ottla.broker.handlers.table import advertised
 from ottla.broker.replication.connected_peers import ConnectedPeers
+from ottla.broker.replication.moving import ReplicaMoves
 from ottla.broker.replication.partitions import Partitions
 from ottla.broker.storage.manager import LogManager
 from ottla.cluster.embedded import EmbeddedStore
@@ -45,7 +46,7 @@ class Harness:
         self.store = EmbeddedStore.open(directory)
         self.logs = LogManager(self.config.static, self.config.topic, self.clock)
         self.logs.open()
-        self.partitions = Partitions(NODE_ID, self.logs, self.config)
+        self.partitions = Partitions(NODE_ID, self.logs, self.config, self.clock)
         self.store.subscribe(self._follow)
         controller = Controller(self.store, self.config, NODE_ID, self.clock)
         groups = GroupCoordinator(
@@ -67,6 +68,7 @@ class Harness:
             controller=controller,
             partitions=self.partitions,
             logs=self.logs,
+            moves=ReplicaMoves(self.logs, lambda: self.config.broker, self.clock, lambda log: None),
             groups=groups,
             transactions=transactions,
             membership=ClusterMembership(NODE_ID, transactions, self.store, peers, lambda: self.config.broker),

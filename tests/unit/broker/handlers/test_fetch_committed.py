@@ -79,11 +79,11 @@ def test_only_the_end_of_the_transaction_wakes_who_waits_for_it(harness: Harness
         await asyncio.sleep(0)
         assert done(eager)
         assert not done(waiting), "the oldest transaction is still open"
-        assert len(partition.waiters) == 1
+        assert len(partition.readers) == 1
         end(partition, 1, commit=True)
         await asyncio.sleep(0)
         assert done(waiting)
-        assert not partition.waiters
+        assert not partition.readers
         waiting.when_resolved(lambda raw: seen.extend(offsets(fetched(raw).records)))
 
     seen: list[int] = []

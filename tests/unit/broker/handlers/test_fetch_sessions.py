@@ -72,5 +72,5 @@ def test_partitions_that_got_data_go_to_the_back() -> None:
     cache = sessions()
     session = cache.session_for(request(0, 0, 1, 2, 3), uses_topic_ids=True, now=0.0)
     assert session is not None
-    session.move_to_end([(("", ID), 1)])
-    assert [index for _, index in session.wanted] == [2, 3, 1]
+    session.to_the_back(session.wanted[("", ID), 1])
+    assert [index for _, index in session.dirty] == [2, 3, 1]

@@ -1,0 +1,233 @@
+"""Followers at work: one task per leader and fetcher index, each with one fetch under way.
+
+The next fetch leaves as soon as the answer to the last is in the logs: how soon a producer hears that all replicas have
+its records depends on it.
+"""
+
+import asyncio
+import logging
+import zlib
+from collections.abc import Callable
+
+from ottla.broker.replication.fetch_requests import Followed, Key, SessionRequests
+from ottla.broker.replication.follower import Reaction, cut_for, pause_s, reaction_to
+from ottla.broker.replication.partition import Partition
+from ottla.broker.replication.peers import Peers
+from ottla.config.live import LiveConfig
+from ottla.model.clock import Clock
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.protocol.messages.fetch import FetchResponse, PartitionData
+
+logger = logging.getLogger(__name__)
+
+BYTES_PER_TURN = 2 * 1024 * 1024
+"""After so many appended bytes the loop's other work comes first for a moment."""
+_SESSION_ERRORS = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
+
+
+class ReplicaFetchers:
+    """All fetchers of a broker. Observes the roles of its replicas."""
+
+    def __init__(
+        self, node_id: int, peers: Peers, config: LiveConfig, clock: Clock, broker_epoch: Callable[[], int]
+    ) -> None:
+        self._node_id = node_id
+        self._peers = peers
+        self._config = config
+        self._clock = clock
+        self._broker_epoch = broker_epoch
+        self._fetchers: dict[tuple[int, int], Fetcher] = {}
+        self._homes: dict[Key, Fetcher] = {}
+        self._started = False
+
+    def role_changed(self, partition: Partition) -> None:
+        key = (partition.topic_id, partition.tp.partition)
+        home = self._homes.pop(key, None)
+        if home is not None:
+            home.remove(key)
+        if partition.is_follower:
+            home = self._homes[key] = self._fetcher(partition)
+            home.add(partition)
+
+    def _fetcher(self, partition: Partition) -> "Fetcher":
+        index = zlib.crc32(str(partition.tp).encode()) % self._config.static.num_replica_fetchers
+        fetcher = self._fetchers.get((partition.leader, index))
+        if fetcher is None:
+            fetcher = self._fetchers[partition.leader, index] = Fetcher(
+                self._node_id, partition.leader, index, self._peers, self._config, self._clock, self._broker_epoch
+            )
+            if self._started:
+                fetcher.start()
+        return fetcher
+
+    def start(self) -> None:
+        """Begin to fetch: when this broker is registered, so that leaders know which of its lives they see."""
+        self._started = True
+        for fetcher in self._fetchers.values():
+            fetcher.start()
+
+    async def stop(self) -> None:
+        self._started = False
+        await asyncio.gather(*(fetcher.stop() for fetcher in self._fetchers.values()))
+
+
+class Fetcher:
+    """The fetches from one leader, one after the other."""
+
+    def __init__(
+        self,
+        node_id: int,
+        leader: int,
+        index: int,
+        peers: Peers,
+        config: LiveConfig,
+        clock: Clock,
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self._leader = leader
+        self._lane = f"fetch-{index}"
+        self._peers = peers
+        self._config = config
+        self._clock = clock
+        self._broker_epoch = broker_epoch
+        self._requests = SessionRequests(node_id)
+        self._resting: dict[Key, tuple[Followed, asyncio.TimerHandle]] = {}
+        self._work = asyncio.Event()
+        self._failures = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, partition: Partition) -> None:
+        self._requests.add(Followed(partition))
+        self._work.set()
+
+    def remove(self, key: Key) -> None:
+        self._requests.remove(key)
+        rested = self._resting.pop(key, None)
+        if rested is not None:
+            rested[1].cancel()
+
+    def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run(), name=f"fetcher {self._leader}")
+
+    async def stop(self) -> None:
+        for _, timer in self._resting.values():
+            timer.cancel()
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _run(self) -> None:
+        while True:
+            if not self._requests.followed:
+                self._work.clear()
+                await self._work.wait()
+            try:
+                await self._fetch()
+                self._failures = 0
+            except ApiError as error:
+                self._requests.reset()
+                self._failures += 1
+                if self._failures == 1:
+                    logger.warning("fetching from broker %d: %s", self._leader, error)
+                await asyncio.sleep(self._pause_s(self._failures))
+            except Exception:
+                logger.exception("fetching from broker %d failed", self._leader)
+                self._requests.reset()
+                self._failures += 1
+                await asyncio.sleep(self._pause_s(self._failures))
+
+    def _pause_s(self, failures: int) -> float:
+        return pause_s(failures, self._config.broker.replica_fetch_backoff_ms / 1000.0)
+
+    async def _fetch(self) -> None:
+        settings = self._config.broker
+        wait_ms = settings.replica_fetch_wait_max_ms
+        request = self._requests.next(settings, self._broker_epoch(), wait_ms)
+        answer = await self._peers.call(
+            self._leader,
+            request,
+            FetchResponse,
+            timeout_s=(wait_ms + settings.replica_socket_timeout_ms) / 1000.0,
+            lane=self._lane,
+        )
+        if answer.error_code:
+            if answer.error_code not in _SESSION_ERRORS or self._failures:
+                raise ApiError(ErrorCode(answer.error_code))
+            self._requests.reset()  # another of our fetches takes its place at once
+            self._failures += 1
+            return await self._fetch()
+        self._requests.answered(answer.session_id)
+        taken = 0
+        for topic in answer.responses:
+            for data in topic.partitions:
+                followed = self._requests.was_asked((topic.topic_id, data.partition_index))
+                if followed is None or not followed.is_current:
+                    continue
+                taken += self._take(followed, data)
+                if taken >= BYTES_PER_TURN:
+                    taken = 0
+                    await asyncio.sleep(0)
+        return None
+
+    def _take(self, followed: Followed, data: PartitionData) -> int:
+        """Do what the leader's answer asks for; trouble with one partition is no trouble of the others."""
+        try:
+            size = self._apply(followed, data)
+        except ApiError as error:
+            self._rest(followed, error)
+            return 0
+        except Exception as error:
+            logger.exception("%s cannot take what its leader sent", followed.partition.tp)
+            self._rest(followed, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
+            return 0
+        followed.failures = 0
+        return size
+
+    def _apply(self, followed: Followed, data: PartitionData) -> int:
+        partition = followed.partition
+        log = partition.log
+        if data.error_code:
+            if reaction_to(data.error_code, data.log_start_offset) is not Reaction.START_ANEW:
+                raise ApiError(ErrorCode(data.error_code))
+            logger.warning("%s begins anew at offset %d, where its leader does", partition.tp, data.log_start_offset)
+            partition.start_anew_at(data.log_start_offset)
+            self._requests.moved(followed)
+            return 0
+        diverging = data.diverging_epoch
+        if diverging.epoch >= 0 and diverging.end_offset >= 0:
+            cut = cut_for(log.leader_epochs, log.end_offset, diverging.epoch, diverging.end_offset)
+            logger.info("%s is cut from %d to %d: its leader has another history", partition.tp, log.end_offset, cut)
+            partition.truncate_to(cut)
+            self._requests.moved(followed)
+            return 0
+        size = 0
+        start_before = log.start_offset
+        if data.records:
+            size = partition.replicate(data.records, self._clock.now_ms()).byte_count
+        partition.follow(data.high_watermark, data.log_start_offset)
+        if size or log.start_offset != start_before:
+            self._requests.moved(followed)
+        return size
+
+    def _rest(self, followed: Followed, error: ApiError) -> None:
+        """Leave the partition out of the fetches for a while."""
+        followed.failures += 1
+        level = logging.INFO if followed.failures == 1 else logging.DEBUG
+        logger.log(level, "%s does not get on with broker %d: %s", followed.partition.tp, self._leader, error)
+        self._requests.remove(followed.key)
+        timer = asyncio.get_running_loop().call_later(self._pause_s(followed.failures), self._try_again, followed)
+        self._resting[followed.key] = (followed, timer)
+
+    def _try_again(self, followed: Followed) -> None:
+        self._resting.pop(followed.key, None)
+        if followed.is_current:
+            self._requests.add(followed)
+            self._work.set()

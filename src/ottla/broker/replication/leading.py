@@ -1,0 +1,59 @@
+"""What a replica has only while it leads: its followers' progress, and those who wait for them."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from ottla.broker.replication.progress import Progress
+from ottla.broker.replication.waiters import CommitWaits
+from ottla.cluster.image import NO_BROKER_EPOCH, BrokerImage
+from ottla.config.live import LiveConfig
+from ottla.model.clock import Clock
+
+if TYPE_CHECKING:
+    from ottla.broker.replication.partition import Partition
+
+
+class Pulse(Protocol):
+    """A follower's stream of fetches. One that is idle is alive all the same, and this is how that shows."""
+
+    fetched_s: float
+
+
+class Surroundings:
+    """What the replicas of a broker share."""
+
+    __slots__ = ("brokers", "clock", "config", "isr_wanted", "node_id")
+
+    def __init__(self, node_id: int, config: LiveConfig, clock: Clock) -> None:
+        self.node_id = node_id
+        self.config = config
+        self.clock = clock
+        self.brokers: Mapping[int, BrokerImage] = {}
+        """The brokers that are alive."""
+        self.isr_wanted: Callable[[Partition], None] = lambda partition: None
+        """Told of a partition whose in-sync replicas should perhaps change."""
+
+    @property
+    def lag_max_s(self) -> float:
+        return self.config.static.replica_lag_time_max_ms / 1000.0
+
+    def is_current(self, broker: int, epoch: int) -> bool:
+        """Whether the broker is alive, and this is its present life (as far as it told)."""
+        known = self.brokers.get(broker)
+        return known is not None and epoch in (NO_BROKER_EPOCH, known.epoch)
+
+
+class Leading:
+    """One reign."""
+
+    __slots__ = ("commits", "deletions", "progress", "pulses")
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self.commits = CommitWaits()
+        self.deletions = CommitWaits()
+        """Those who wait until every living replica has dropped the records before an offset."""
+        self.pulses: dict[int, Pulse] = {}
+
+    def last_fetches(self) -> dict[int, float]:
+        return {replica: pulse.fetched_s for replica, pulse in self.pulses.items()}
