@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from ottla.cluster.documents import CLUSTER_ID_PATH, apply_documents, change_of_documents, cluster_id_document
 from ottla.cluster.image import BrokerImage, ClusterImage, ImageChange
+from ottla.cluster.known import KnownDocuments
 from ottla.cluster.store import (
-    ABSENT,
     Document,
     Session,
     SessionObserver,
@@ -31,7 +31,6 @@ from ottla.model.names import format_topic_id, new_topic_id
 
 FILE_NAME = "metadata.sqlite"
 NEVER_MS = 2**63 - 1
-_BROKER_DOCUMENTS = ("/brokers/topics/", "/config/")  # these are in the image; reading their data again is not needed
 
 
 class EmbeddedStore:
@@ -43,8 +42,7 @@ class EmbeddedStore:
         self._turn = asyncio.Lock()
         self._commits: set[asyncio.Task[None]] = set()
         self._subscribers: list[Subscriber] = []
-        self._versions: dict[str, int] = {}
-        self._other_documents: dict[str, bytes] = {}
+        self._known = KnownDocuments()
         self._image = ClusterImage()
         self._epoch = 0
         self._load()
@@ -86,11 +84,10 @@ class EmbeddedStore:
         return lambda: self._subscribers.remove(callback)
 
     def read(self, path: str) -> Document | None:
-        data = self._other_documents.get(path)
-        return None if data is None else Document(data, self._versions[path])
+        return self._known.read(path)
 
     def version(self, path: str) -> int:
-        return self._versions.get(path, ABSENT)
+        return self._known.version(path)
 
     @property
     def session(self) -> Session:
@@ -127,22 +124,13 @@ class EmbeddedStore:
 
     def _read_all(self) -> Iterator[tuple[str, bytes | None]]:
         for path, data, version in self._connection.execute("SELECT path, data, version FROM documents"):
-            self._remember(path, data, version)
+            self._known.remember(path, data, version)
             yield path, data
-
-    def _remember(self, path: str, data: bytes | None, version: int) -> None:
-        if data is None:
-            self._versions.pop(path, None)
-            self._other_documents.pop(path, None)
-            return
-        self._versions[path] = version
-        if not path.startswith(_BROKER_DOCUMENTS):
-            self._other_documents[path] = data
 
     async def _commit(self, writes: tuple[Write, ...]) -> None:
         async with self._turn:
             for path, _, expected in writes:
-                found = self._versions.get(path, ABSENT)
+                found = self.version(path)
                 if found != expected:
                     raise VersionConflict(path, expected, found)
             try:
@@ -150,7 +138,7 @@ class EmbeddedStore:
             except sqlite3.Error as error:
                 raise StoreError(f"the metadata could not be written: {error}") from error
             for path, data, expected in writes:
-                self._remember(path, data, expected + 1)
+                self._known.remember(path, data, expected + 1)
             self._publish(change_of_documents(self._image, ((path, data) for path, data, _ in writes)))
 
     def _write(self, writes: tuple[Write, ...]) -> None:

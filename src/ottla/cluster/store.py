@@ -88,6 +88,9 @@ class MetadataStore(Protocol):
     async def commit(self, writes: Sequence[Write], *, as_controller: bool = False) -> None:
         """Make these changes durable, all or none, then update the image. VersionConflict, StoreError.
 
+        In ZooKeeper a commit of more than about 500 documents is made in pieces, each all or none, in an order that
+        can be cut short anywhere: topics before the states of their partitions. A conflict leaves the pieces before.
+
         `as_controller` makes it fail with NotController unless this broker is the controller of the image's epoch at
         the moment of writing.
         """
@@ -96,7 +99,8 @@ class MetadataStore(Protocol):
         """Make a running broker known, for as long as it runs and its session lasts.
 
         Returns when the image shows it with its epoch. From then on this broker stands for election as controller
-        whenever there is none; that it was elected shows in the image. After a lost session it is called again.
+        whenever there is none; that it was elected shows in the image. After a lost session the store makes it
+        known again by itself, with a new epoch, before it reports CONNECTED. OttlaError if another broker has its id.
         """
 
     @property
@@ -107,7 +111,11 @@ class MetadataStore(Protocol):
         """How long the store waits for a silent broker before it declares it dead."""
 
     def on_session(self, observer: SessionObserver) -> None:
-        """Call back at every change of the session."""
+        """Call back at every change of the session.
+
+        At CONNECTED the image is as new as the store was when it could be reached again, and this broker is
+        registered, if it was before. Commits are refused (StoreError) at all other times.
+        """
 
     async def close(self) -> None:
         """Finish what is under way and leave; a registered broker is known as gone at once."""

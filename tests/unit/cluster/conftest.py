@@ -23,12 +23,15 @@ def real_world(zookeeper_server: ZooKeeperEnsemble) -> Iterator[RealWorld]:
     world.close()
 
 
-@pytest.fixture(params=["model", "real"])
-def world(request: pytest.FixtureRequest) -> Iterator[World]:
+@pytest.fixture
+def model_world() -> Iterator[ModelWorld]:
+    world = ModelWorld()
+    yield world
+    world.close()
+
+
+@pytest.fixture(params=["model_world", "real_world"])
+def world(request: pytest.FixtureRequest) -> World:
     """The model, then the real thing."""
-    if request.param == "real":
-        yield request.getfixturevalue("real_world")
-        return
-    model = ModelWorld()
-    yield model
-    model.close()
+    found: World = request.getfixturevalue(request.param)
+    return found

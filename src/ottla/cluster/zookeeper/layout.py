@@ -1,0 +1,250 @@
+"""How documents lie in ZooKeeper, and how a commit becomes requests. Pure.
+
+Documents are nodes on their own paths; nodes without data only hold others. Beside them:
+
+    /changes/change-<number>   one per commit: the documents it wrote, with their versions
+    /brokers/ids/<id>          a broker that runs (ephemeral)
+    /controller                the controller (ephemeral), with its epoch
+    /controller_epoch          the last controller's epoch; its version is what a deposed controller fails on
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from ottla.cluster.documents import partition_of, topic_document, topic_of
+from ottla.cluster.image import NO_CONTROLLER, BrokerImage, ClusterImage, Endpoint
+from ottla.cluster.store import ABSENT, Write
+from ottla.cluster.zookeeper.client import Create, Delete, Operation, Set
+
+CHANGES = "/changes"
+BROKERS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
+_CHANGE = CHANGES + "/change-"
+_DIGITS = 10
+
+HOLDERS = (
+    "/cluster",
+    "/brokers",
+    BROKERS,
+    TOPICS,
+    "/config",
+    "/config/topics",
+    "/config/brokers",
+    "/config/groups",
+    CHANGES,
+)
+"""Nodes that have to be there, each behind the one that holds it."""
+
+NOT_DOCUMENTS = frozenset({BROKERS, CHANGES, CONTROLLER, CONTROLLER_EPOCH, "/zookeeper"})
+
+OPERATIONS_MAX = 1_000
+BYTES_MAX = 700_000
+"""Of the requests of one commit; a server takes a little more than a million by default (jute.maxbuffer)."""
+_OPERATION_BYTES = 60
+
+
+class Change(NamedTuple):
+    """What a commit wrote: path, data (None: deleted) and the version the document has since."""
+
+    writes: tuple[tuple[str, bytes | None, int], ...]
+
+
+class _Change(Struct):
+    writes: list[tuple[str, str | None, int]]
+    version: int = 1
+
+
+class _Broker(Struct):
+    endpoints: list[str]
+    listener_security_protocol_map: dict[str, str]
+    rack: str | None = None
+    incarnation: str = ""
+    version: int = 5
+
+
+class _Controller(Struct):
+    brokerid: int
+    epoch: int
+    version: int = 2
+
+
+def holders_of(path: str) -> Iterator[str]:
+    """The nodes above a path, the highest first."""
+    parts = path.strip("/").split("/")
+    return ("/" + "/".join(parts[:depth]) for depth in range(1, len(parts)))
+
+
+# -- the change log
+
+
+def change_operation(writes: Iterable[Write]) -> Create:
+    noted = [(path, None if data is None else data.decode(), expected + 1) for path, data, expected in writes]
+    return Create(_CHANGE, msgspec.json.encode(_Change(noted)), sequential=True)
+
+
+def change_of(writes: Iterable[Write]) -> Change:
+    return Change(tuple((path, data, expected + 1) for path, data, expected in writes))
+
+
+def read_change(data: bytes) -> Change:
+    noted = msgspec.json.decode(data, type=_Change).writes
+    return Change(tuple((path, None if text is None else text.encode(), version) for path, text, version in noted))
+
+
+def change_path(number: int) -> str:
+    return f"{_CHANGE}{number:0{_DIGITS}d}"
+
+
+def change_numbers(names: Iterable[str]) -> list[int]:
+    return sorted(int(name[-_DIGITS:]) for name in names)
+
+
+# -- brokers and the controller
+
+
+def broker_path(broker_id: int) -> str:
+    return f"{BROKERS}/{broker_id}"
+
+
+def broker_document(broker: BrokerImage) -> bytes:
+    return msgspec.json.encode(
+        _Broker(
+            endpoints=[f"{each.listener}://{_bracketed(each.host)}:{each.port}" for each in broker.endpoints],
+            listener_security_protocol_map={each.listener: each.security_protocol for each in broker.endpoints},
+            rack=broker.rack,
+            incarnation=broker.incarnation,
+        )
+    )
+
+
+def read_broker(broker_id: int, data: bytes, epoch: int) -> BrokerImage:
+    document = msgspec.json.decode(data, type=_Broker)
+    endpoints = tuple(_endpoint(text, document.listener_security_protocol_map) for text in document.endpoints)
+    return BrokerImage(broker_id, document.rack, endpoints, epoch, document.incarnation)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _endpoint(text: str, protocols: dict[str, str]) -> Endpoint:
+    listener, _, address = text.partition("://")
+    host, _, port = address.rpartition(":")
+    return Endpoint(listener, host.strip("[]"), int(port), protocols.get(listener, "PLAINTEXT"))
+
+
+def controller_document(broker_id: int, epoch: int) -> bytes:
+    return msgspec.json.encode(_Controller(broker_id, epoch))
+
+
+def read_controller(data: bytes) -> tuple[int, int]:
+    """The controller's id and epoch."""
+    document = msgspec.json.decode(data, type=_Controller)
+    return document.brokerid, document.epoch
+
+
+def read_epoch(data: bytes) -> int:
+    return int(data or b"0")
+
+
+NOBODY = (NO_CONTROLLER, 0)
+
+
+# -- commits
+
+
+def operations(writes: Iterable[Write]) -> list[tuple[Operation, str]]:
+    """What writes these documents, in an order that ZooKeeper can follow; each with the document it is about."""
+    done: list[tuple[Operation, str]] = []
+    for write in sorted(writes, key=_turn):
+        done += [(operation, write.path) for operation in _operations(write)]
+    return done
+
+
+def _turn(write: Write) -> int:
+    """What holds others is created before them and deleted after them."""
+    is_topic = topic_of(write.path) is not None
+    if write.data is None:
+        return 3 if is_topic else 2
+    return 0 if is_topic else 1
+
+
+def _operations(write: Write) -> Iterator[Operation]:
+    path, data, expected = write
+    holder = path.rpartition("/")[0]
+    if data is None:
+        if expected == ABSENT:
+            return
+        if topic_of(path) is not None:
+            yield Delete(f"{path}/partitions")
+        yield Delete(path, expected)
+        if partition_of(path) is not None:
+            yield Delete(holder)
+    elif expected == ABSENT:
+        if partition_of(path) is not None:
+            yield Create(holder, b"")
+        yield Create(path, data)
+        if topic_of(path) is not None:
+            yield Create(f"{path}/partitions", b"")
+    else:
+        yield Set(path, data, expected)
+
+
+def pieces(writes: Sequence[Write], image: ClusterImage) -> list[list[Write]]:
+    """A commit as requests that ZooKeeper takes: one, or if it is too big several that may be cut short anywhere.
+
+    Then topics come before the states of their partitions: a partition without one has no leader until the controller
+    gives it one. A topic that is deleted is first marked so, which takes it out of the image; its states follow, and
+    its document last, by whoever is the controller if need be.
+    """
+    if _fits(writes):
+        return [list(writes)]
+    marks, rest = [], []
+    for write in writes:
+        topic = topic_of(write.path)
+        known = image.topics.get(topic) if topic is not None and write.data is None else None
+        if known is None:
+            rest.append(write)
+            continue
+        marked = topic_document(known.topic_id, known.partitions, deleting=True)
+        marks.append(Write(write.path, marked, write.expected))
+        rest.append(write._replace(expected=write.expected + 1))
+    return [*_cut(marks), *_cut(sorted(rest, key=_turn))]
+
+
+def too_large(write: Write) -> bool:
+    """A document that would not fit even alone."""
+    return _weight([write])[1] > BYTES_MAX
+
+
+def _fits(writes: Iterable[Write]) -> bool:
+    count, size = _weight(writes)
+    return count <= OPERATIONS_MAX and size <= BYTES_MAX
+
+
+def _cut(writes: Iterable[Write]) -> Iterator[list[Write]]:
+    piece: list[Write] = []
+    count = size = 0
+    for write in writes:
+        more_count, more_size = _weight([write])
+        if piece and (count + more_count > OPERATIONS_MAX or size + more_size > BYTES_MAX):
+            yield piece
+            piece, count, size = [], 0, 0
+        piece.append(write)
+        count, size = count + more_count, size + more_size
+    if piece:
+        yield piece
+
+
+def _weight(writes: Iterable[Write]) -> tuple[int, int]:
+    """Operations and bytes, each document counted twice: it is in the change log as well, with its quotes escaped."""
+    count = size = 0
+    for path, data, _ in writes:
+        count += 2
+        size += 3 * len(path) + 2 * _OPERATION_BYTES + (0 if data is None else 2 * len(data) + data.count(b'"'))
+    return count, size
