@@ -1,7 +1,7 @@
 """Fetch responses, packed by hand: record data is a slice of a segment and never passes through Python.
 
 The layout by version: 4 has no log start offset, 5 adds it, 7 adds the session and a top-level error, 11 the preferred
-replica, 12 is flexible, 13 names topics by id.
+replica, 12 is flexible, 13 names topics by id, 16 tells where the leader of a refused partition is.
 """
 
 import struct
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ottla.broker.handlers.context import Raw
 from ottla.broker.handlers.fetch_sessions import TopicKey
+from ottla.broker.handlers.leader_hints import LeaderHint, pack_endpoints, pack_leader
 from ottla.broker.storage.log import AbortedTransaction, LogSlice
 from ottla.protocol.varint import unsigned
 
@@ -20,12 +21,14 @@ _THROTTLE_AND_COUNT = struct.Struct(">ii")
 _THROTTLE_ERROR_SESSION = struct.Struct(">ihi")
 _ABORTED = struct.Struct(">qq")
 _EPOCH_END = struct.Struct(">iq")
-_NO_REPLICA = b"\xff\xff\xff\xff"
 _FLEXIBLE_FROM = 12
 _TOPIC_IDS_FROM = 13
 _PREFERRED_REPLICA_FROM = 11
 _SESSIONS_FROM = 7
+_LEADER_HINTS_FROM = 16
 _DIVERGING_EPOCH_TAG = 0
+_LEADER_TAG = 1
+NO_REPLICA = -1
 
 
 class PartitionAnswer(NamedTuple):
@@ -39,6 +42,8 @@ class PartitionAnswer(NamedTuple):
     """None for who reads uncommitted records too and need not know."""
     records: LogSlice | None
     diverging: tuple[int, int] | None = None
+    preferred_replica: int = NO_REPLICA
+    leader: LeaderHint | None = None
 
     @property
     def size(self) -> int:
@@ -66,7 +71,9 @@ def pack(version: int, error_code: int, session_id: int, answers: Sequence[Parti
             _pack_partition(packer, version, answer, flexible=flexible)
         if flexible:
             packer.add(b"\x00")
-    if flexible:
+    if version >= _LEADER_HINTS_FROM:
+        packer.add(pack_endpoints(answer.leader for answer in answers if answer.leader is not None))
+    elif flexible:
         packer.add(b"\x00")
     return packer.done()
 
@@ -122,13 +129,13 @@ def _pack_partition(packer: _Packer, version: int, answer: PartitionAnswer, *, f
         head = _V4.pack(answer.partition, answer.error_code, answer.high_watermark, answer.last_stable_offset)
     head += _aborted(answer.aborted, flexible=flexible)
     if version >= _PREFERRED_REPLICA_FROM:
-        head += _NO_REPLICA
+        head += _INT32.pack(answer.preferred_replica)
     size = answer.size
     packer.add(head + (unsigned(size + 1) if flexible else _INT32.pack(size)))
     if answer.records is not None and size:
         packer.add_slice(answer.records)
     if flexible:
-        packer.add(b"\x00" if answer.diverging is None else _diverging_tag(answer.diverging))
+        packer.add(_tags(answer, version))
 
 
 def _aborted(transactions: Sequence[AbortedTransaction] | None, *, flexible: bool) -> bytes:
@@ -141,6 +148,11 @@ def _aborted(transactions: Sequence[AbortedTransaction] | None, *, flexible: boo
     return _count(len(rows), flexible=flexible) + b"".join(rows)
 
 
-def _diverging_tag(diverging: tuple[int, int]) -> bytes:
-    body = _EPOCH_END.pack(*diverging) + b"\x00"
-    return b"\x01" + unsigned(_DIVERGING_EPOCH_TAG) + unsigned(len(body)) + body
+def _tags(answer: PartitionAnswer, version: int) -> bytes:
+    count, fields = 0, b""
+    if answer.diverging is not None:
+        body = _EPOCH_END.pack(*answer.diverging) + b"\x00"
+        count, fields = 1, unsigned(_DIVERGING_EPOCH_TAG) + unsigned(len(body)) + body
+    if answer.leader is not None and version >= _LEADER_HINTS_FROM:
+        count, fields = count + 1, fields + pack_leader(answer.leader, _LEADER_TAG)
+    return unsigned(count) + fields

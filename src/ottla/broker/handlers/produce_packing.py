@@ -83,12 +83,14 @@ def _pack_partition(out: bytearray, version: int, outcome: PartitionOutcome, fle
     out += _V5.pack(partition, error_code, base_offset, append_time_ms, log_start_offset)
     if version < 8:
         return
+    if version < _LEADER_HINTS_FROM:
+        leader = None
     if message is None and leader is None:
         out += _NO_RECORD_ERRORS_OR_MESSAGE_FLEXIBLE if flexible else _NO_RECORD_ERRORS_OR_MESSAGE
         return
     encoded = (message or "").encode()
     if flexible:
         out += b"\x01" + (b"\x00" if message is None else unsigned(len(encoded) + 1) + encoded)
-        out += b"\x01" + pack_leader(leader, _LEADER_TAG) if leader and version >= _LEADER_HINTS_FROM else b"\x00"
+        out += b"\x01" + pack_leader(leader, _LEADER_TAG) if leader is not None else b"\x00"
     else:
         out += b"\x00\x00\x00\x00" + _INT16.pack(len(encoded)) + encoded

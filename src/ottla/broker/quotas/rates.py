@@ -56,6 +56,10 @@ class ByteQuota:
         self._limit = limit
         self._rate = WindowedRate(windows, window_s)
 
+    @property
+    def is_limited(self) -> bool:
+        return self._limit() < NO_LIMIT
+
     def is_used_up(self, now: float) -> bool:
         limit = self._limit()
         return limit < NO_LIMIT and self._rate.per_second(now) > limit

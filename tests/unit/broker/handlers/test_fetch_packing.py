@@ -8,6 +8,7 @@ import pytest
 
 from ottla.broker.handlers.context import Raw
 from ottla.broker.handlers.fetch_packing import PartitionAnswer, pack
+from ottla.broker.handlers.leader_hints import LeaderHint
 from ottla.broker.storage.disk import SegmentFile
 from ottla.broker.storage.log import AbortedTransaction, LogSlice
 from ottla.protocol import codec
@@ -79,3 +80,40 @@ def test_aborted_transactions_are_what_the_codec_writes(version: int, count: int
         topic.topic = TOPIC[0]
     expected.responses.append(topic)
     assert to_bytes(pack(version, 0, 5, [answer])) == bytes(codec.encode(expected, version))
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+def test_leaders_and_preferred_replicas_are_what_the_codec_writes(version: int) -> None:
+    there = LeaderHint(7, 12, "host-ö", 9092, "rack")
+    elsewhere = LeaderHint(8, 13, "other", 9093)
+    unreachable = LeaderHint(9, 14)
+    answers = [
+        PartitionAnswer(TOPIC, 0, 6, -1, -1, -1, None, None, leader=there),
+        PartitionAnswer(TOPIC, 1, 74, -1, -1, -1, None, None, (3, 4) if version >= 12 else None, leader=there),
+        PartitionAnswer(TOPIC, 2, 6, -1, -1, -1, None, None, leader=elsewhere),
+        PartitionAnswer(TOPIC, 3, 6, -1, -1, -1, None, None, leader=unreachable),
+        PartitionAnswer(TOPIC, 4, 0, 9, 8, 1, None, None, preferred_replica=5),
+    ]
+    hints = version >= 16
+    leaders = (there, there, elsewhere, unreachable)
+    expected = FetchResponse(session_id=5 if version >= 7 else 0)
+    topic = messages.FetchableTopicResponse(topic_id=TOPIC[1]) if version >= 13 else None
+    topic = topic or messages.FetchableTopicResponse(topic=TOPIC[0])
+    for answer, leader in zip(answers, (*leaders, None), strict=True):
+        data = messages.PartitionData(
+            partition_index=answer.partition, error_code=answer.error_code, high_watermark=answer.high_watermark,
+            last_stable_offset=answer.last_stable_offset, log_start_offset=answer.log_start_offset, records=b"",
+            preferred_read_replica=answer.preferred_replica if version >= 11 else -1, aborted_transactions=None,
+        )  # fmt: skip
+        if answer.diverging is not None:
+            data.diverging_epoch = messages.EpochEndOffset(*answer.diverging)
+        if hints and leader is not None:
+            data.current_leader = messages.LeaderIdAndEpoch(leader.leader_id, leader.leader_epoch)
+        topic.partitions.append(data)
+    expected.responses.append(topic)
+    if hints:
+        expected.node_endpoints = [
+            messages.NodeEndpoint(7, "host-ö", 9092, "rack"),
+            messages.NodeEndpoint(8, "other", 9093, None),
+        ]
+    assert to_bytes(pack(version, 0, 5, answers)) == bytes(codec.encode(expected, version))

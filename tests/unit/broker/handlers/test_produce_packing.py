@@ -4,9 +4,16 @@ from uuid import UUID
 
 import pytest
 
+from ottla.broker.handlers.leader_hints import LeaderHint
 from ottla.broker.handlers.produce_packing import PartitionOutcome, TopicOutcome, pack
 from ottla.protocol import codec
-from ottla.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from ottla.protocol.messages.produce import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 
 
 @pytest.mark.parametrize("version", range(3, 14))
@@ -32,6 +39,38 @@ def test_every_version_is_what_the_codec_writes(version: int) -> None:
             )
             for name, topic_id, partitions in topics
         ]
+    )  # fmt: skip
+    raw = pack(version, topics)
+    assert b"".join(bytes(chunk) for chunk in raw.chunks) == bytes(codec.encode(response, version))  # type: ignore[arg-type]
+    assert raw.size == len(codec.encode(response, version))
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_leaders_are_what_the_codec_writes(version: int) -> None:
+    outcomes = [
+        PartitionOutcome(0, 6, -1, -1, -1, "not here", LeaderHint(7, 12, "host", 9092, "rack")),
+        PartitionOutcome(1, 6, -1, -1, -1, None, LeaderHint(7, 3, "host", 9092, "rack")),
+        PartitionOutcome(2, 6, -1, -1, -1, "", LeaderHint(8, 4)),
+    ]
+    topics = [TopicOutcome("orders", UUID(int=5), outcomes)]
+    response = ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name="orders",
+                topic_id=UUID(int=5),
+                partition_responses=[
+                    PartitionProduceResponse(
+                        index=o.partition, error_code=6, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1,
+                        error_message=o.error_message,
+                        current_leader=LeaderIdAndEpoch(o.leader.leader_id, o.leader.leader_epoch)
+                        if version >= 10 and o.leader is not None
+                        else LeaderIdAndEpoch(),
+                    )
+                    for o in outcomes
+                ],
+            )
+        ],
+        node_endpoints=[NodeEndpoint(7, "host", 9092, "rack")] if version >= 10 else [],
     )  # fmt: skip
     raw = pack(version, topics)
     assert b"".join(bytes(chunk) for chunk in raw.chunks) == bytes(codec.encode(response, version))  # type: ignore[arg-type]
