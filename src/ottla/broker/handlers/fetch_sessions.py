@@ -10,9 +10,8 @@ gives way, and if there is none the client simply goes on without a session. Fol
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
-from ottla.broker.replication.partition import Partition
-from ottla.broker.replication.waiters import FetchWait
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest
 
@@ -27,6 +26,25 @@ TopicKey = tuple[str, uuid.UUID]
 """Name and id of a topic as the client gave them: one of them is empty, by version."""
 
 
+class Watched(Protocol):
+    """A partition, as far as sessions are concerned: it tells those that look at it what happens."""
+
+    readers: set[Any]
+    followers: set[Any]
+
+    def unfollowed(self, replica: int, pulse: Any) -> None: ...
+
+
+class Waiting(Protocol):
+    """A parked fetch."""
+
+    def arrived(self, size: int) -> None: ...
+
+    def finish_soon(self) -> None: ...
+
+    def finish(self) -> None: ...
+
+
 class Wanted:
     """One partition that a fetch or a session looks at, with what the client was last told of it."""
 
@@ -39,13 +57,13 @@ class Wanted:
         self.key = (topic, request.partition)
         self.high_watermark = -1
         self.log_start_offset = -1
-        self.watched: Partition | None = None
+        self.watched: Watched | None = None
 
     @property
     def committed_only(self) -> bool:
         return self.view.committed_only
 
-    def watch(self, partition: Partition) -> None:
+    def watch(self, partition: Watched) -> None:
         """Be told of what happens to the partition from now on."""
         if self.watched is not partition:
             self.unwatch()
@@ -95,7 +113,7 @@ class View:
         """When the last fetch came: a follower shows by it that it is alive."""
         self.wanted: dict[tuple[TopicKey, int], Wanted] = {}
         self.dirty: dict[tuple[TopicKey, int], Wanted] = {}
-        self.wait: FetchWait | None = None
+        self.wait: Waiting | None = None
 
     def want(self, request: FetchRequest) -> None:
         """Look at what the request names, besides what is looked at already."""
