@@ -10,13 +10,12 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from ottla.broker.controller import writes as documents
 from ottla.broker.controller.elections import elect_preferred
 from ottla.broker.controller.holders import Holders, Place
 from ottla.broker.controller.partition_changes import Changed, PartitionChanges, Tally
 from ottla.broker.controller.reassignments import settle
 from ottla.cluster.image import NO_LEADER, ClusterImage, ImageChange, PartitionImage
-from ottla.cluster.store import MetadataStore, NotController, StoreError, VersionConflict
+from ottla.cluster.store import MetadataStore, NotController, StoreError
 from ottla.config.live import LiveConfig
 from ottla.model.clock import Clock
 
@@ -80,8 +79,6 @@ class LeadingController:
         if self._holders is None or change.old.controller_epoch != change.new.controller_epoch:
             self._take_up(change.new)
             return
-        if change.new.deleting and change.new.deleting is not change.old.deleting:
-            self._begin("deleted topics")
         self._look_at(self._holders.apply(change), "changed partitions")
         if change.brokers:
             for broker, why in _came_or_went(change):
@@ -113,8 +110,6 @@ class LeadingController:
         log.info("broker %d is the controller, epoch %d", self._node_id, image.controller_epoch)
         self._holders = Holders(image)
         self._look_at((place for place, _ in _partitions(image)), "new controller")
-        if image.deleting:
-            self._begin("deleted topics")
 
     def _forget_all(self) -> None:
         self._work.due.clear()
@@ -144,12 +139,10 @@ class LeadingController:
             tally = Tally()
             try:
                 await self._work.work_off(tally)
-                await self._finish_deletions()
                 back_off = BACK_OFF_SECONDS_MIN
             except NotController:
                 log.info("another broker is the controller by now; the news of it will come")
                 self._forget_all()
-                await asyncio.sleep(back_off)
             except StoreError as error:
                 log.warning("%s: cannot write it, trying again in %.2f s: %s", why, back_off, error)
                 await asyncio.sleep(back_off)
@@ -160,21 +153,10 @@ class LeadingController:
                 await asyncio.sleep(BACK_OFF_SECONDS_MAX)
                 self._take_up(self._store.image)
             self._tell(why, waited, tally)
-            if self._work.due or (self.active and self._store.image.deleting):
+            if self._work.due:
                 self._begin(why)
             elif not self._wake.is_set():
                 self._idle.set()
-
-    async def _finish_deletions(self) -> None:
-        """Remove what is left of topics whose deletion was begun, unless something more urgent comes up."""
-        while self.active and not self._work.due:
-            writes = documents.next_removals(self._store.image.deleting, self._store.version)
-            if not writes:
-                return
-            try:
-                await self._store.commit(writes, as_controller=True)
-            except VersionConflict:
-                await asyncio.sleep(BACK_OFF_SECONDS_MIN)
 
     def _decide(self, place: Place, partition: PartitionImage, image: ClusterImage) -> PartitionImage | None:
         unclean = self._config.topic(place[0]).unclean_leader_election_enable

@@ -1,7 +1,7 @@
 """Carries out what clients ask for: decide on the newest image, write the store, decide again if someone was quicker.
 
-Any broker may do this: compare-and-set makes it safe. What then follows by itself (leaders of large new topics, moves,
-the rest of a deletion) is the work of the one broker that is the controller, in leading.py.
+Any broker may do this: compare-and-set makes it safe. What then follows by itself (leaders of large new topics, the
+steps of a move) is the work of the one broker that is the controller, in leading.py.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ from ottla.model.names import CONSUMER_OFFSETS, TRANSACTION_STATE, new_topic_id
 
 PRODUCER_ID_BLOCK = 1000
 CREATION_WAIT_MS = 30_000
-_ATTEMPTS_MAX = 12
+_ATTEMPTS_MAX = 10
 _PAUSE_SECONDS_MIN = 0.005
 _PAUSE_SECONDS_MAX = 1.0
 
@@ -132,14 +132,8 @@ class Controller:
         outcomes = await self._change(decide, validate_only=validate_only)
         return outcomes if validate_only else await self._when_led(outcomes, wait_ms)
 
-    async def delete_topics(
-        self, wanted: Sequence[tuple[str | None, UUID]], *, wait_ms: int = CREATION_WAIT_MS
-    ) -> list[Deletion]:
-        """Delete topics given by name or by id (the other is None, or the null id).
-
-        They are gone when this returns. Unless it takes the controller longer than `wait_ms` to clear up after a
-        large one, its name can be used again.
-        """
+    async def delete_topics(self, wanted: Sequence[tuple[str | None, UUID]]) -> list[Deletion]:
+        """Delete topics given by name or by id (the other is None, or the null id)."""
 
         def decide(done: Collection[Hashable]) -> list[Step[Deletion]]:
             remaining = [each for each in wanted if each not in done]
@@ -153,10 +147,7 @@ class Controller:
                 )
             ]
 
-        deletions = await self._change(decide)
-        names = [deletion.topic.name for deletion in deletions if deletion.topic is not None]
-        await until(self._store, lambda image: not any(name in image.deleting for name in names), wait_ms)
-        return deletions
+        return await self._change(decide)
 
     async def alter_configs(
         self, wanted: Sequence[ConfigChange], *, validate_only: bool = False

@@ -18,7 +18,7 @@ from ottla.cluster.store import ABSENT, Write
 Version = Callable[[str], int]
 
 WRITES_AT_ONCE = 500
-"""What one commit may comfortably hold. A topic that needs more comes, grows and goes step by step."""
+"""What one commit comfortably holds. A topic that needs more comes and grows step by step."""
 
 
 def creation_writes(topic: TopicImage) -> list[Write]:
@@ -44,24 +44,10 @@ def enlargement_writes(topic: TopicImage, before: int, version: Version) -> list
 
 
 def deletion_writes(topic: TopicImage, version: Version) -> list[Write]:
-    """All documents of the topic; of a large one only the mark that it is to go, which takes it out of the image."""
-    removals = _removals(topic.name, len(topic.partitions), version)
-    if len(removals) <= WRITES_AT_ONCE:
-        return removals
-    path = topic_path(topic.name)
-    return [Write(path, topic_document(topic.topic_id, topic.partitions, deleting=True), version(path))]
-
-
-def next_removals(deleting: Mapping[str, int], version: Version) -> list[Write]:
-    """The next documents to remove of topics whose deletion was begun; a topic's own document comes last."""
-    for name, partitions in deleting.items():
-        return _removals(name, partitions, version)[:WRITES_AT_ONCE]
-    return []
-
-
-def _removals(topic: str, partitions: int, version: Version) -> list[Write]:
-    paths = [partition_path(topic, number) for number in range(partitions)]
-    paths += [topic_config_path(topic), topic_path(topic)]
+    """All documents of the topic. If they are too many for one commit the store takes the topic out of the image first
+    and sees to the rest, even if it is interrupted."""
+    paths = [topic_path(topic.name), topic_config_path(topic.name)]
+    paths += [partition_path(topic.name, number) for number in range(len(topic.partitions))]
     return [Write(path, None, known) for path in paths if (known := version(path)) != ABSENT]
 
 

@@ -1,6 +1,6 @@
 """CreatePartitions, key 37, versions 0 to 3.
 
-Gives topics more partitions, which can be used at once.
+Gives topics more partitions. Answered when they have leaders, or with REQUEST_TIMED_OUT if they have none in time.
 """
 
 from ottla.broker.controller.decisions import MorePartitions, TopicOutcome
@@ -23,7 +23,9 @@ async def handle(broker: Broker, call: Call, request: CreatePartitionsRequest) -
         for topic in request.topics
     ]
     try:
-        outcomes = await broker.controller.create_partitions(wanted, validate_only=request.validate_only)
+        outcomes = await broker.controller.create_partitions(
+            wanted, validate_only=request.validate_only, wait_ms=request.timeout_ms
+        )
     except ApiError as error:
         outcomes = [TopicOutcome(name, None, error) for name in dict.fromkeys(more.name for more in wanted)]
     return CreatePartitionsResponse(

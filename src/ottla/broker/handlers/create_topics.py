@@ -1,7 +1,8 @@
 """CreateTopics, key 19, versions 2 to 7.
 
-Creates topics, each for itself; what cannot be is answered with the reason. A topic that is answered can be used at
-once, so the timeout of the request never comes to pass. From version 5 the settings in force are told as well.
+Creates topics, each for itself; what cannot be is answered with the reason. A topic is answered when its partitions
+have leaders, or with REQUEST_TIMED_OUT if they have none in time: it exists then all the same. From version 5 the
+settings in force are told as well.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,9 @@ from ottla.protocol.messages.create_topics import (
 async def handle(broker: Broker, call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
     wanted = [_wanted(topic) for topic in request.topics]
     try:
-        outcomes = await broker.controller.create_topics(wanted, validate_only=request.validate_only)
+        outcomes = await broker.controller.create_topics(
+            wanted, validate_only=request.validate_only, wait_ms=request.timeout_ms
+        )
     except ApiError as error:
         outcomes = [TopicOutcome(name, None, error) for name in dict.fromkeys(new.name for new in wanted)]
     described = _Settings(broker)

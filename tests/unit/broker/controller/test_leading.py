@@ -9,7 +9,7 @@ import pytest
 
 from ottla.broker.controller.leading import LeadingController
 from ottla.broker.controller.partition_changes import COMMITTED_AT_ONCE
-from ottla.broker.controller.writes import creation_writes, deletion_writes, partition_writes, topic_config_writes
+from ottla.broker.controller.writes import creation_writes, partition_writes, topic_config_writes
 from ottla.cluster.documents import topic_document, topic_path
 from ottla.cluster.image import NO_LEADER, ImageChange, PartitionImage, TopicImage
 from ottla.cluster.store import ABSENT, StoreError, Write
@@ -130,26 +130,6 @@ def test_partitions_without_state_get_one() -> None:
         await store.commit([Write(topic_path("a"), document, ABSENT)])
         await controller.settled()
         assert {(each.leader, each.isr) for each in store.image.topics["a"].partitions} == {(3, (3, 2))}
-
-    run(steps, store)
-
-
-def test_a_deletion_that_was_begun_is_carried_to_its_end() -> None:
-    store = MemoryStore(1, 2, controller=1)
-    add_topic(store, "a", [led(1, (1, 2))] * 1200, **{"retention.ms": "5"})
-    add_topic(store, "b", [led(1, (1, 2))])
-
-    async def steps(store: MemoryStore, controller: LeadingController) -> None:
-        assert all(partition.leader == 1 for partition in store.image.topics["a"].partitions)
-        store.commits.clear()
-        await store.commit(deletion_writes(store.image.topics["a"], store.version))
-        assert "a" not in store.image.topics
-        assert store.image.deleting == {"a": 1200}
-        await controller.settled()
-        assert not store.image.deleting
-        assert not [path for path in store.documents if "/a" in path]
-        assert len(store.commits) == 4
-        assert state(store, "b").leader == 1
 
     run(steps, store)
 

@@ -1,0 +1,49 @@
+"""ListPartitionReassignments, key 46, version 0.
+
+Partitions that are being moved, of all topics or of those named, with the brokers that are added and removed. What is
+not being moved, or does not exist, is left out.
+"""
+
+from ottla.broker.controller.reassignments import is_moving
+from ottla.broker.handlers.context import Broker, Call
+from ottla.cluster.image import TopicImage
+from ottla.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+
+
+def handle(
+    broker: Broker, call: Call, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
+    topics = broker.metadata.image.topics
+    if request.topics is None:
+        asked = [(topic, range(len(topic.partitions))) for topic in topics.values()]
+        moving = [_moving(topic, numbers) for topic, numbers in asked]
+    else:
+        moving = [
+            _moving(topics[asked.name], asked.partition_indexes) for asked in request.topics if asked.name in topics
+        ]
+    return ListPartitionReassignmentsResponse(
+        error_message=None, topics=[topic for topic in moving if topic.partitions]
+    )
+
+
+def _moving(topic: TopicImage, numbers: range | list[int]) -> OngoingTopicReassignment:
+    known = range(len(topic.partitions))
+    partitions = [(number, topic.partitions[number]) for number in numbers if number in known]
+    return OngoingTopicReassignment(
+        name=topic.name,
+        partitions=[
+            OngoingPartitionReassignment(
+                partition_index=number,
+                replicas=list(state.replicas),
+                adding_replicas=list(state.adding),
+                removing_replicas=list(state.removing),
+            )
+            for number, state in partitions
+            if is_moving(state)
+        ],
+    )
