@@ -41,6 +41,7 @@ class CoordinatorLog(Protocol):
         *,
         commit: bool,
         coordinator_epoch: int,
+        transaction_version: int,
         epoch: int,
     ) -> Awaitable[None] | None:
         """Append the control batch that ends a producer's transaction here. Raises and returns as `append` does."""
@@ -106,6 +107,7 @@ class MemoryCoordinatorLog:
         *,
         commit: bool,
         coordinator_epoch: int,
+        transaction_version: int = 1,
         epoch: int = 0,
     ) -> Awaitable[None] | None:
         return self.append(partition, marker_batch(producer_id, producer_epoch, commit, coordinator_epoch), epoch)

@@ -67,6 +67,7 @@ class LocalMarkers:
                 marker.producer_epoch,
                 commit=marker.commit,
                 coordinator_epoch=marker.coordinator_epoch,
+                transaction_version=marker.transaction_version,
             )
         found = self._partitions.get(partition)
         found.check_enough_replicas()

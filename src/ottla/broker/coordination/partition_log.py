@@ -55,6 +55,7 @@ class PartitionLog:
         *,
         commit: bool,
         coordinator_epoch: int,
+        transaction_version: int,
         epoch: int,
     ) -> Awaitable[None] | None:
         found = self._led(partition, epoch)
@@ -65,6 +66,7 @@ class PartitionLog:
             commit=commit,
             coordinator_epoch=coordinator_epoch,
             now_ms=self._clock.now_ms(),
+            transaction_version=transaction_version,
         )
         return _committed(found, result.last_offset + 1)
 

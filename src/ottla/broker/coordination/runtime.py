@@ -155,7 +155,14 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
         return OffsetCommitKey(group_id, topic, partition) in machine.pending
 
     def complete_transaction(
-        self, partition: int, producer_id: int, producer_epoch: int, *, commit: bool, coordinator_epoch: int
+        self,
+        partition: int,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        commit: bool,
+        coordinator_epoch: int,
+        transaction_version: int = 1,
     ) -> asyncio.Future[None] | None:
         """End a producer's transaction on one partition of the topic: its offsets count from now on, or never.
 
@@ -168,7 +175,10 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
         if shard.machine is None:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         committed = shard.end_transaction(
-            Producer(producer_id, producer_epoch), commit=commit, coordinator_epoch=coordinator_epoch
+            Producer(producer_id, producer_epoch),
+            commit=commit,
+            coordinator_epoch=coordinator_epoch,
+            transaction_version=transaction_version,
         )
         if committed is not None:
             shard.last_commit = self._follow(shard, committed)

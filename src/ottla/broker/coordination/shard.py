@@ -92,7 +92,9 @@ class Shard(MachineShard[GroupMachine]):
                 self.machine.replay_pending(producer.id, key, value)
         return committed
 
-    def end_transaction(self, producer: Producer, *, commit: bool, coordinator_epoch: int) -> Awaitable[None] | None:
+    def end_transaction(
+        self, producer: Producer, *, commit: bool, coordinator_epoch: int, transaction_version: int
+    ) -> Awaitable[None] | None:
         """Append the marker and replay it."""
         committed = self._log.append_marker(
             self.partition,
@@ -100,6 +102,7 @@ class Shard(MachineShard[GroupMachine]):
             producer.epoch,
             commit=commit,
             coordinator_epoch=coordinator_epoch,
+            transaction_version=transaction_version,
             epoch=self.epoch,
         )
         self.bytes_since_snapshot += MARKER_BYTES

@@ -113,10 +113,10 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
 
     def verify_partitions(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Collection[TopicPartition]
-    ) -> Errors:
-        """NONE for those that are part of the producer's open transaction."""
-        _, machine = self._find(transactional_id)
-        return machine.verify(transactional_id, producer_id, producer_epoch, partitions)
+    ) -> Errors | Awaitable[Errors]:
+        """NONE for those that are part of the producer's open transaction, and will be whatever breaks."""
+        shard, machine = self._find(transactional_id)
+        return self._when_committed(shard, machine.verify(transactional_id, producer_id, producer_epoch, partitions))
 
     def ensure_partitions(
         self,
@@ -143,6 +143,8 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
             if not self._settings().transaction_partition_verification_enable:
                 return dict.fromkeys(partitions, ErrorCode.NONE)
             verified = self.verify_partitions(transactional_id, producer_id, producer_epoch, partitions)
+            if not isinstance(verified, dict):
+                return _later(verified, partitions)
             return {partition: in_partition(code) for partition, code in verified.items()}
         except ApiError as error:
             return dict.fromkeys(partitions, error.code)
@@ -359,9 +361,10 @@ async def _refused(waiting: Mapping[TopicPartition, Awaitable[None]]) -> set[Top
     return refused
 
 
-async def _later(added: Awaitable[ErrorCode], partitions: Sequence[TopicPartition]) -> Errors:
+async def _later(pending: Awaitable[ErrorCode | Errors], partitions: Sequence[TopicPartition]) -> Errors:
     try:
-        code = await added
+        answer = await pending
     except ApiError as error:
-        code = error.code
-    return dict.fromkeys(partitions, in_partition(code))
+        answer = error.code
+    codes = answer if isinstance(answer, dict) else dict.fromkeys(partitions, answer)
+    return {partition: in_partition(code) for partition, code in codes.items()}

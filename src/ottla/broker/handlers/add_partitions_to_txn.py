@@ -60,7 +60,8 @@ async def _add(
     name, producer_id, epoch = transaction.transactional_id, transaction.producer_id, transaction.producer_epoch
     try:
         if transaction.verify_only:
-            return broker.transactions.verify_partitions(name, producer_id, epoch, partitions)
+            verified = broker.transactions.verify_partitions(name, producer_id, epoch, partitions)
+            return verified if isinstance(verified, dict) else await verified
         version = VERSION_WITH_EPOCH_BUMP if call.version >= SECOND_TRANSACTION_VERSION_FROM else 0
         added = broker.transactions.add_partitions(name, producer_id, epoch, partitions, version)
         code = added if isinstance(added, ErrorCode) else await added

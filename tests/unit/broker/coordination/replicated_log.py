@@ -51,6 +51,7 @@ class Replica:
         *,
         commit: bool,
         coordinator_epoch: int,
+        transaction_version: int,
         epoch: int,
     ) -> Awaitable[None] | None:
         return self.append(partition, marker_batch(producer_id, producer_epoch, commit, coordinator_epoch), epoch)
