@@ -38,6 +38,7 @@ from ottla.broker.replication.isr import IsrWriter
 from ottla.broker.replication.moving import ReplicaMoves
 from ottla.broker.replication.partitions import Partitions
 from ottla.broker.replication.peers import Peers
+from ottla.broker.replication.throttling import leader_throttle
 from ottla.broker.server.dispatch import Dispatcher
 from ottla.broker.server.listener import Listener, Server
 from ottla.broker.storage.compaction.cleaner import LogCleaner
@@ -47,6 +48,7 @@ from ottla.broker.storage.manager import LogManager
 from ottla.cluster.embedded import EmbeddedStore
 from ottla.cluster.image import CLUSTER_WIDE, NO_BROKER_EPOCH, BrokerImage, ClusterImage, Endpoint, ImageChange
 from ottla.cluster.store import MetadataStore
+from ottla.cluster.zookeeper.opening import open_zookeeper
 from ottla.config.broker import BrokerSettings
 from ottla.config.listeners import ListenerAddress, advertised_listeners, inter_broker_listener, opened_listeners
 from ottla.config.live import LiveConfig
@@ -212,6 +214,7 @@ class Node:
             partitions=self.partitions,
             logs=self.logs,
             moves=self.moves,
+            leader_throttle=leader_throttle(self.node_id, self.config),
             groups=self.groups,
             transactions=self.transactions,
             membership=self.membership,
@@ -362,6 +365,8 @@ def run(settings: BrokerSettings, *, announce: Callable[[str], None]) -> int:
 
 async def open_store(settings: BrokerSettings) -> MetadataStore:
     """Where this broker's metadata is kept, with its newest picture loaded."""
+    if settings.zookeeper_connect:
+        return await open_zookeeper(settings)
     return EmbeddedStore.open(settings.data_dirs[0])
 
 

@@ -6,6 +6,7 @@ import ipaddress
 from collections.abc import Mapping
 
 from ottla.config.setting import INT_MAX, LONG_MAX, Setting, SettingType, setting, settings_of
+from ottla.config.zookeeper import connect_problem
 
 _CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 _LONG = SettingType.LONG
@@ -35,6 +36,16 @@ def _overrides_problem(text: str) -> str | None:
     except ValueError as error:
         return f"{error} is not address:count with an IP address"
     return None
+
+
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
+
+
+def _selector_problem(name: str | None) -> str | None:
+    if not name or name in (RACK_AWARE_SELECTOR, LEADER_SELECTOR):
+        return None
+    return f"classes of the JVM cannot be loaded here; there are {RACK_AWARE_SELECTOR} and {LEADER_SELECTOR}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,6 +372,33 @@ class BrokerSettings:
     alter_log_dirs_replication_quota_window_size_seconds: int = setting(
         1, at_least=1, doc="Length of each of these pieces."
     )
+    leader_replication_throttled_rate: int = setting(
+        LONG_MAX,
+        type=_LONG,
+        at_least=0,
+        dynamic="cluster-wide",
+        doc="Bytes a second that this broker sends to followers of partitions whose topics throttle them "
+        "(leader.replication.throttled.replicas). In-sync followers are not held up, but count.",
+    )
+    follower_replication_throttled_rate: int = setting(
+        LONG_MAX,
+        type=_LONG,
+        at_least=0,
+        dynamic="cluster-wide",
+        doc="Bytes a second that this broker fetches for partitions whose topics throttle it "
+        "(follower.replication.throttled.replicas). Replicas that have caught up are not held up, but count.",
+    )
+    replication_quota_window_num: int = setting(
+        11, at_least=1, doc="Pieces of the window over which the speed of throttled replication is measured."
+    )
+    replication_quota_window_size_seconds: int = setting(1, at_least=1, doc="Length of each of these pieces.")
+    replica_selector_class: str | None = setting(
+        None,
+        type=SettingType.STRING,
+        check=_selector_problem,
+        doc="How consumers are sent to replicas to read from. With RackAwareReplicaSelector a consumer that names its "
+        "rack is sent to an in-sync follower there. Without it, or with LeaderSelector, all stay with the leader.",
+    )
     replica_high_watermark_checkpoint_interval_ms: int = setting(
         5000, type=_LONG, at_least=1, doc="Time between two writes of the high watermarks."
     )
@@ -560,6 +598,69 @@ class BrokerSettings:
         "bidirectional",
         choices=("bidirectional", "upgrade", "downgrade", "disabled"),
         doc="Which way groups at work may change between the classic and the consumer protocol.",
+    )
+
+    # A cluster: metadata in ZooKeeper
+    zookeeper_connect: str | None = setting(
+        None,
+        type=SettingType.STRING,
+        check=connect_problem,
+        doc="Where ZooKeeper is, as host:port,host:port, and if several clusters share it /path behind the last one; "
+        "the path is created. Brokers with the same value are one cluster. Without it this broker is on its own.",
+    )
+    zookeeper_session_timeout_ms: int = setting(
+        18_000,
+        at_least=1,
+        doc="A broker that ZooKeeper does not hear of for this long is taken for dead, and what it leads goes to "
+        "others. ZooKeeper keeps it between 2 and 20 of its ticks.",
+    )
+    zookeeper_connection_timeout_ms: int | None = setting(
+        None,
+        type=SettingType.INT,
+        at_least=1,
+        doc="At start, how long to wait for a connection to ZooKeeper; as long as a session if it is not given.",
+    )
+    zookeeper_max_in_flight_requests: int = setting(
+        10, at_least=1, doc="Most requests that wait for ZooKeeper's answer at a time."
+    )
+    zookeeper_set_acl: bool = setting(
+        False,
+        doc="Only brokers, that is the user they authenticate as, may change what they write in ZooKeeper; everybody "
+        "may read what is no secret.",
+    )
+    zookeeper_sasl_username: str | None = setting(
+        None,
+        type=SettingType.STRING,
+        doc="User as which this broker authenticates to ZooKeeper, by SASL with DIGEST-MD5. Kafka reads it from a "
+        "JAAS file.",
+    )
+    zookeeper_sasl_password: str | None = setting(
+        None, type=SettingType.PASSWORD, doc="The password of zookeeper.sasl.username."
+    )
+    zookeeper_ssl_client_enable: bool = setting(False, doc="Talk to ZooKeeper over TLS.")
+    zookeeper_ssl_keystore_location: str | None = setting(
+        None,
+        type=SettingType.STRING,
+        doc="PEM file with this broker's private key and certificate, where ZooKeeper asks for one.",
+    )
+    zookeeper_ssl_keystore_password: str | None = setting(
+        None, type=SettingType.PASSWORD, doc="Password of the private key, if it has one."
+    )
+    zookeeper_ssl_keystore_type: str | None = setting(
+        None, type=SettingType.STRING, doc="Only PEM is read; without it the ending of the file's name decides."
+    )
+    zookeeper_ssl_truststore_location: str | None = setting(
+        None,
+        type=SettingType.STRING,
+        doc="PEM file with the certificates of the authorities to believe; the system's if it is not given.",
+    )
+    zookeeper_ssl_truststore_type: str | None = setting(
+        None, type=SettingType.STRING, doc="Only PEM is read; without it the ending of the file's name decides."
+    )
+    zookeeper_ssl_endpoint_identification_algorithm: str = setting(
+        "HTTPS",
+        choices=("HTTPS", ""),
+        doc="HTTPS: the server's certificate must name the host; empty: any host will do.",
     )
 
     explicit: frozenset[str] = frozenset()

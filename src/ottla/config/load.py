@@ -9,6 +9,7 @@ from ottla.config.listeners import listener_problems
 from ottla.config.properties import parse_properties
 from ottla.config.refused import REFUSED, refusal
 from ottla.config.setting import ConfigError, Value
+from ottla.config.zookeeper import zookeeper_problems
 
 
 def load_settings(path: str | None, overrides: Sequence[str] = ()) -> BrokerSettings:
@@ -57,7 +58,7 @@ def settings_from(given: Mapping[str, str]) -> BrokerSettings:
 
 def check_together(settings: BrokerSettings) -> list[str]:
     """Problems that only show when several settings are seen together."""
-    problems = listener_problems(settings)
+    problems = [*listener_problems(settings), *zookeeper_problems(settings)]
     if 0 <= settings.queued_max_request_bytes < settings.socket_request_max_bytes:
         problems.append(
             f"queued.max.request.bytes: {settings.queued_max_request_bytes} is less than one request may have "
@@ -66,7 +67,7 @@ def check_together(settings: BrokerSettings) -> list[str]:
     if settings.group_min_session_timeout_ms > settings.group_max_session_timeout_ms:
         problems.append("group.min.session.timeout.ms: it is greater than group.max.session.timeout.ms")
     problems += _consumer_group_problems(settings)
-    if settings.default_replication_factor != 1:
+    if settings.default_replication_factor != 1 and not settings.zookeeper_connect:
         problems.append(
             "default.replication.factor: a broker on its own can hold one replica of each partition, give 1"
         )

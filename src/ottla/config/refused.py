@@ -38,8 +38,6 @@ _TABLE: tuple[tuple[str, str], ...] = (
         controller.socket.timeout.ms=30000
         replica.socket.receive.buffer.bytes=65536
         unclean.leader.election.interval.ms=300000
-        leader.replication.throttled.rate=9223372036854775807
-        follower.replication.throttled.rate=9223372036854775807
         """,
     ),
     (
@@ -48,7 +46,6 @@ _TABLE: tuple[tuple[str, str], ...] = (
         config.providers=
         create.topic.policy.class.name=
         alter.config.policy.class.name=
-        replica.selector.class=
         client.quota.callback.class=
         """,
     ),
@@ -325,10 +322,8 @@ _TABLE: tuple[tuple[str, str], ...] = (
         "quotas are not served yet",
         """
         quota.window.num=11
-        replication.quota.window.num=11
         controller.quota.window.num=11
         quota.window.size.seconds=1
-        replication.quota.window.size.seconds=1
         controller.quota.window.size.seconds=1
         """,
     ),
@@ -345,21 +340,28 @@ _TABLE: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "clusters on ZooKeeper are not served yet; leave it out for a broker on its own",
+        "TLS to ZooKeeper is Python's: its protocols and ciphers are those of the system",
         """
-        zookeeper.connect=
+        zookeeper.clientCnxnSocket=|org.apache.zookeeper.ClientCnxnSocketNetty|org.apache.zookeeper.ClientCnxnSocketNIO
+        zookeeper.ssl.protocol=TLSv1.2|TLSv1.3|TLS
+        zookeeper.ssl.enabled.protocols=
+        zookeeper.ssl.cipher.suites=
+        zookeeper.ssl.crl.enable=false
+        zookeeper.ssl.ocsp.enable=false
+        zookeeper.ssl.truststore.password=
         """,
     ),
     (
-        "it goes with zookeeper.connect, which is not served yet",
+        "it is not served; nothing here would act on it",
         """
-        zookeeper.connection.timeout.ms=
-        zookeeper.session.timeout.ms=
-        zookeeper.max.in.flight.requests=
-        zookeeper.set.acl=
-        zookeeper.sync.time.ms=
-        zookeeper.metadata.migration.enable=
-        broker.id.generation.enable=
+        zookeeper.sync.time.ms=2000
+        zookeeper.metadata.migration.enable=false
+        """,
+    ),
+    (
+        "every broker is given its id in node.id",
+        """
+        broker.id.generation.enable=false
         reserved.broker.max.id=
         """,
     ),
@@ -408,7 +410,6 @@ _PREFIXES: Mapping[str, str] = {
     "listener.name.": "settings for one listener are not served so far",
     "sasl.": "only PLAINTEXT without authentication is served so far",
     "ssl.": "only PLAINTEXT without encryption is served so far",
-    "zookeeper.": "it goes with zookeeper.connect, which is not served yet",
     "rsm.config.": "tiered storage is not served",
     "rlmm.config.": "tiered storage is not served",
 }

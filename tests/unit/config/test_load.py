@@ -71,11 +71,11 @@ def test_without_anything_the_defaults_are_valid_and_loopback() -> None:
 
 def test_every_problem_is_told_at_once() -> None:
     problems = problems_of(
-        num_io_threads="16", zookeeper_connect="zk:2181", log_segment_byte="1", num_partitions="many", node_id="-3"
+        num_io_threads="16", zookeeper_connect="zk:none", log_segment_byte="1", num_partitions="many", node_id="-3"
     )
     assert len(problems) == 5
     assert any("num.io.threads=16" in p and "event loop" in p for p in problems)
-    assert any("zookeeper.connect" in p and "not served yet" in p for p in problems)
+    assert any("zookeeper.connect: 'zk:none' is not host:port" in p for p in problems)
     assert any("log.segment.byte: " in p and "did you mean log.segment.bytes?" in p for p in problems)
     assert any("num.partitions" in p and "'many'" in p for p in problems)
     assert any("node.id" in p and "at least 0" in p for p in problems)
