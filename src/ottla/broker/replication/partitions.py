@@ -64,6 +64,11 @@ class Partitions:
             self._check_may_serve(found)
         return found
 
+    def get_readable(self, tp: tuple[str, int]) -> Partition:
+        """The partition if this broker leads or follows it, for consumers that may read from either; else ApiError."""
+        found = self._by_name.get(tp)
+        return found if found is not None and found.is_follower else self.get(tp)
+
     def _not_here(self, tp: tuple[str, int]) -> ApiError:
         topic = self._image.topics.get(tp[0])
         if topic is None or not 0 <= tp[1] < len(topic.partitions):
@@ -131,7 +136,7 @@ class Partitions:
     def _open(self, topic: TopicImage, index: int, settings: TopicSettings) -> Partition | None:
         tp = TopicPartition(topic.name, index)
         try:
-            stored = self._own_log(tp, topic.topic_id)
+            stored = self._own_log(tp, topic)
             high_watermark = self._logs.stored_high_watermark(tp) if stored is not None else 0
             stored = stored or self._logs.create(tp, topic.topic_id, settings)
         except (OSError, ApiError):
@@ -141,10 +146,17 @@ class Partitions:
         partition = self._by_name[tp] = Partition(stored, self.surroundings, high_watermark)
         return partition
 
-    def _own_log(self, tp: TopicPartition, topic_id: uuid.UUID) -> Log | None:
-        """The log on this broker's disks, unless it is that of a former topic of the same name."""
+    def _own_log(self, tp: TopicPartition, topic: TopicImage) -> Log | None:
+        """The log on this broker's disks, unless it is that of a former topic of the same name.
+
+        One that does not say whose it is lost that in a crash, before it was ever flushed. It may be a former topic's
+        too, whose epochs would pass for this one's: only where nobody else has the records it is better than nothing.
+        """
         stored = self._logs.get(tp)
-        if stored is None or NO_TOPIC_ID in (stored.topic_id, topic_id) or stored.topic_id == topic_id:
+        if stored is None or topic.topic_id in (stored.topic_id, NO_TOPIC_ID):
+            return stored
+        if stored.topic_id == NO_TOPIC_ID and self._node_id in topic.partitions[tp.partition].isr:
+            self._logs.identify(stored, topic.topic_id)
             return stored
         log.warning("%s is the log of another topic that had this name, and is set aside", tp)
         self._logs.mark_stray(tp)

@@ -14,7 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
 from ottla.broker.storage import copies
-from ottla.broker.storage.checkpoints import CLEANED_OFFSETS, HIGH_WATERMARKS, RECOVERY_POINTS, START_OFFSETS
+from ottla.broker.storage.checkpoints import (
+    CLEANED_OFFSETS,
+    HIGH_WATERMARKS,
+    PARTITION_METADATA,
+    RECOVERY_POINTS,
+    START_OFFSETS,
+    format_partition_metadata,
+)
 from ottla.broker.storage.disk import Disk
 from ottla.broker.storage.index import IndexCache
 from ottla.broker.storage.log import Log
@@ -294,6 +301,12 @@ class LogManager:
             if topic_id is None or (NO_TOPIC_ID not in (topic_id, log.topic_id) and topic_id != log.topic_id):
                 found.append(log)
         return found
+
+    def identify(self, log: Log, topic_id: UUID) -> None:
+        """Note whose log this is. A crash can take the note of that with it while it leaves records."""
+        log.topic_id = topic_id
+        path = os.path.join(log.directory, PARTITION_METADATA)
+        log.environment.disk.replace_file(path, format_partition_metadata(topic_id), durable=True)
 
     def reconfigure(self, topics: Iterable[str] | None = None) -> None:
         """Give logs their topics' settings anew; all of them when no topics are named."""
