@@ -1,0 +1,127 @@
+"""Sees everything: what ZooKeeper holds after every write and who wrote it, and which data may rightly be gone."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+import msgspec
+from tests.simulation.zookeeper_model import ZooKeeperModel
+from tests.simulation.zookeeper_tree import Touched
+
+from ottla.cluster.zookeeper.client import Check, Create, Delete, Operation, Result, Set
+from ottla.model.names import TopicPartition, parse_topic_id
+
+CONTROLLER_PATH = "/controller"
+CONTROLLER_EPOCH_PATH = "/controller_epoch"
+_TOPICS = "/brokers/topics/"
+
+
+class _TopicDocument(msgspec.Struct):
+    topic_id: str
+    partitions: dict[str, tuple[int, ...]]
+
+
+class State(msgspec.Struct, frozen=True):
+    """Of a partition, as it stands in ZooKeeper."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int = 0
+
+
+class StateWrite(NamedTuple):
+    """One change of one partition's state."""
+
+    partition: TopicPartition
+    before: State | None
+    after: State | None
+    writer: str
+    """The site of the broker that wrote it."""
+    controller: str | None
+    """The site of the broker that held /controller at that moment."""
+
+
+class Observer:
+    """The truth about the cluster's metadata. Brokers only ever know what it was."""
+
+    def __init__(self, zookeeper: ZooKeeperModel) -> None:
+        self.states: dict[TopicPartition, State] = {}
+        self.replicas: dict[TopicPartition, tuple[int, ...]] = {}
+        self.topic_ids: dict[str, UUID] = {}
+        self.on_write: list[Callable[[StateWrite], None]] = []
+        self.on_commit: list[Callable[[], None]] = []
+        self.excused: dict[TopicPartition, int] = {}
+        """Partitions of which every in-sync replica lost data at one time: what was acknowledged may be gone."""
+        self._damaged: dict[TopicPartition, set[int]] = {}
+        self._zookeeper = zookeeper
+        self._apply = zookeeper.tree.apply
+        self.now: Callable[[], int] = lambda: 0
+        zookeeper.tree.apply = self._applied  # type: ignore[method-assign]
+
+    def _applied(self, operations: Sequence[Operation], session: int) -> tuple[list[Result], Touched]:
+        before = self._controller()
+        results, touched = self._apply(operations, session)
+        known = self._zookeeper._sessions.get(session)
+        writer = known.name if known is not None else ""
+        for operation in operations:
+            if not isinstance(operation, Check) and operation.path.startswith(_TOPICS):
+                self._note(operation, writer, before)
+        for callback in self.on_commit:
+            callback()
+        return results, touched
+
+    def _controller(self) -> str | None:
+        node = self._zookeeper.tree.find(CONTROLLER_PATH)
+        session = self._zookeeper._sessions.get(node.owner) if node is not None else None
+        return session.name if session is not None else None
+
+    def _note(self, operation: Create | Set | Delete, writer: str, controller: str | None) -> None:
+        parts = operation.path.removeprefix(_TOPICS).split("/")
+        data = None if isinstance(operation, Delete) else operation.data
+        if len(parts) == 1:
+            self._note_topic(parts[0], data)
+        elif len(parts) == 4:
+            partition = TopicPartition(parts[0], int(parts[2]))
+            before = self.states.pop(partition, None)
+            after = None if data is None else msgspec.json.decode(data, type=State)
+            if after is not None:
+                self.states[partition] = after
+                if partition in self._damaged:
+                    self._damaged[partition] &= set(after.isr)
+            write = StateWrite(partition, before, after, writer, controller)
+            for callback in self.on_write:
+                callback(write)
+            self._judge(partition)
+
+    def _note_topic(self, topic: str, data: bytes | None) -> None:
+        if data is None:
+            self.topic_ids.pop(topic, None)
+            self.replicas = {tp: replicas for tp, replicas in self.replicas.items() if tp.topic != topic}
+            return
+        document = msgspec.json.decode(data, type=_TopicDocument)
+        self.topic_ids[topic] = parse_topic_id(document.topic_id)
+        for number, replicas in document.partitions.items():
+            self.replicas[TopicPartition(topic, int(number))] = replicas
+
+    # -- data that may rightly be lost
+
+    def machine_crashed(self, broker: int) -> None:
+        """What this broker had not forced to disk is gone, wherever it counted as in sync."""
+        for partition, state in self.states.items():
+            if broker in state.isr:
+                self._damaged.setdefault(partition, set()).add(broker)
+                self._judge(partition)
+
+    def would_lose(self, broker: int) -> bool:
+        """Whether a crash of this broker's machine now could lose what was acknowledged."""
+        return any(
+            broker in state.isr and not set(state.isr) - {broker} - self._damaged.get(partition, set())
+            for partition, state in self.states.items()
+        )
+
+    def _judge(self, partition: TopicPartition) -> None:
+        damaged = self._damaged.get(partition)
+        state = self.states.get(partition)
+        if damaged and state is not None and not set(state.isr) - damaged:
+            self.excused[partition] = self.now()
