@@ -140,10 +140,7 @@ class LeadingController:
             try:
                 await self._work.work_off(tally)
                 back_off = BACK_OFF_SECONDS_MIN
-            except NotController:
-                log.info("another broker is the controller by now; the news of it will come")
-                self._forget_all()
-            except StoreError as error:
+            except (StoreError, NotController) as error:  # if there is another controller, the news of it will come
                 log.warning("%s: cannot write it, trying again in %.2f s: %s", why, back_off, error)
                 await asyncio.sleep(back_off)
                 back_off = min(2 * back_off, BACK_OFF_SECONDS_MAX)

@@ -216,8 +216,16 @@ def test_a_deposed_controller_writes_nothing() -> None:
     add_topic(store, "a", [led(2, (2, 3, 1))])
 
     async def steps(store: MemoryStore, controller: LeadingController) -> None:
-        store.acting = 3  # another one was elected; the news is on its way
+        store.acting = 0  # another one was elected; the news is on its way
+        told = asyncio.Event()
+
+        def tell() -> None:
+            store.elect_controller(3)
+            told.set()
+
+        store.before_commit = [lambda: None, tell]
         store.lose(2)
+        await told.wait()
         await controller.settled()
         assert not store.commits
 
