@@ -150,6 +150,8 @@ class LeadingController:
                 await asyncio.sleep(BACK_OFF_SECONDS_MAX)
                 self._take_up(self._store.image)
             self._tell(why, waited, tally)
+            if not self.active:
+                self._forget_all()
             if self._work.due:
                 self._begin(why)
             elif not self._wake.is_set():
