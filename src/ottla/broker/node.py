@@ -47,7 +47,7 @@ from ottla.broker.storage.log import Log
 from ottla.broker.storage.manager import LogManager
 from ottla.cluster.embedded import EmbeddedStore
 from ottla.cluster.image import CLUSTER_WIDE, NO_BROKER_EPOCH, BrokerImage, ClusterImage, Endpoint, ImageChange
-from ottla.cluster.store import MetadataStore
+from ottla.cluster.store import MetadataStore, Session
 from ottla.cluster.zookeeper.opening import open_zookeeper
 from ottla.config.broker import BrokerSettings
 from ottla.config.listeners import ListenerAddress, advertised_listeners, inter_broker_listener, opened_listeners
@@ -165,7 +165,7 @@ class Node:
         self._forget_strays()
         self.moves.resume()
         self.store.subscribe(self._on_change)
-        self.store.on_session(lambda session: self.partitions.on_session(session, self.store.session_timeout_ms))
+        self.store.on_session(self._on_session)
         self.groups.on_topics_changed(self.store.image.topics)
         self.groups.on_group_configs_changed(self.store.image.group_configs)
         self.groups.start()
@@ -246,6 +246,11 @@ class Node:
             self.groups.on_group_configs_changed(change.new.group_configs)
         if change.topics:
             self.groups.on_topics_changed(change.new.topics)
+        self.groups.refresh()
+        self.transactions.refresh()
+
+    def _on_session(self, session: Session) -> None:
+        self.partitions.on_session(session, self.store.session_timeout_ms)
         self.groups.refresh()
         self.transactions.refresh()
 

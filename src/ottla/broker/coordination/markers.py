@@ -70,7 +70,6 @@ class LocalMarkers:
                 transaction_version=marker.transaction_version,
             )
         found = self._partitions.get(partition)
-        found.check_enough_replicas()
         result = found.append_marker(
             marker.producer_id,
             marker.producer_epoch,

@@ -43,7 +43,6 @@ class PartitionLog:
 
     def append(self, partition: int, batch: bytearray, epoch: int) -> Awaitable[None] | None:
         found = self._led(partition, epoch)
-        found.check_enough_replicas()
         result = found.append_internal(batch, self._clock.now_ms())
         return _committed(found, result.last_offset + 1)
 
@@ -59,7 +58,6 @@ class PartitionLog:
         epoch: int,
     ) -> Awaitable[None] | None:
         found = self._led(partition, epoch)
-        found.check_enough_replicas()
         result = found.append_marker(
             producer_id,
             producer_epoch,
@@ -95,7 +93,7 @@ class PartitionLog:
                 await pending
             await found.flush_to(end)
             self._led(partition, epoch)
-            found.log.delete_records_before(min(offset, found.high_watermark))
+            found.delete_records_before(min(offset, found.high_watermark))
 
         return flush_and_drop()
 
@@ -123,23 +121,23 @@ def _chunks(partition: Partition, end: int) -> Iterator[bytes | memoryview]:
 
 
 def _committed(partition: Partition, offset: int) -> Awaitable[None] | None:
-    pending = partition.when_committed(offset)
-    return None if pending is None else _until_committed(partition, offset, pending)
+    if partition.high_watermark >= offset and not partition.flush_due:
+        return None
+    return _until_committed(partition, offset, partition.leader_epoch)
 
 
-async def _until_committed(partition: Partition, offset: int, pending: Awaitable[None] | None) -> None:
+async def _until_committed(partition: Partition, offset: int, epoch: int) -> None:
     """Too few replicas are no reason to give up: what is in the log may be committed yet. Who waits has its limit."""
-    while pending is not None:
+    while True:
+        if partition.leader_epoch != epoch:  # the offset may be another record's by now
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition.tp} has another leader epoch")
         try:
-            await pending
+            pending = partition.when_committed(offset)
+            if pending is not None:
+                await pending
         except ApiError as error:
             if error.code is not ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
                 raise
         else:
             return
-        if partition.high_watermark >= offset:
-            if partition.flush_due:
-                await partition.flush_to(offset)
-            return
         await asyncio.sleep(COMMIT_RECHECK_SECONDS)
-        pending = partition.when_committed(offset)
