@@ -2,14 +2,21 @@
 
 import dataclasses
 import difflib
+import re
 from collections.abc import Mapping
 
 from ottla.config.broker import BrokerSettings
 from ottla.config.setting import LONG_MAX, ConfigError, Setting, SettingType, Synonym, Value, setting, settings_of
 
-_ONE_REPLICA = "every partition has one replica, so there is no replication to throttle"
 _NO_TIERS = "tiered storage is not served"
 _HOUR_MS = 3_600_000
+
+
+def _throttled_problem(replicas: tuple[str, ...]) -> str | None:
+    if replicas in ((), ("*",)):
+        return None
+    wrong = [entry for entry in replicas if not re.fullmatch("[0-9]{1,9}:[0-9]{1,9}", entry)]
+    return f"{wrong[0]!r} is not partition:broker; give a list of these, or * for all replicas" if wrong else None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,10 +204,16 @@ class TopicSettings:
         "are finished in time for it.",
     )
     leader_replication_throttled_replicas: tuple[str, ...] = setting(
-        (), fixed=_ONE_REPLICA, doc="Replicas whose replication is throttled on the leader's side."
+        (),
+        check=_throttled_problem,
+        doc="Leaders which hold back from followers that are not in sync when leader.replication.throttled.rate is "
+        "used up, as partition:broker,partition:broker or * for all.",
     )
     follower_replication_throttled_replicas: tuple[str, ...] = setting(
-        (), fixed=_ONE_REPLICA, doc="Replicas whose replication is throttled on the follower's side."
+        (),
+        check=_throttled_problem,
+        doc="Followers which, while not in sync, ask for nothing when follower.replication.throttled.rate is used up, "
+        "as partition:broker,partition:broker or * for all.",
     )
     remote_storage_enable: bool = setting(False, fixed=_NO_TIERS, doc="Whether old segments move to remote storage.")
     local_retention_ms: int = setting(

@@ -11,6 +11,7 @@ from ottla.broker.coordination.membership import TransactionMembership
 from ottla.broker.coordination.runtime import GroupCoordinator
 from ottla.broker.coordination.transaction_runtime import TransactionCoordinator
 from ottla.broker.handlers.fetch_sessions import FetchSessions
+from ottla.broker.quotas.throttles import ReplicationThrottle
 from ottla.broker.replication.moving import ReplicaMoves
 from ottla.broker.replication.partitions import Partitions
 from ottla.broker.replication.peers import Peers
@@ -43,6 +44,7 @@ class Broker:
     partitions: Partitions
     logs: LogManager
     moves: ReplicaMoves
+    leader_throttle: ReplicationThrottle
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     membership: TransactionMembership

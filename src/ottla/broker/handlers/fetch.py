@@ -4,14 +4,19 @@ Returns whole batches from the requested offsets on, as slices of segments that 
 watermark to consumers, up to the end of the log to followers. A follower's fetch also tells how far it has got.
 Who reads committed records only gets them up to the last stable offset, with the aborted transactions to skip.
 With too little to return it waits for `min_bytes`, at most `max_wait_ms`.
+A consumer that names its rack may be sent to an in-sync follower there (KIP-392), and from version 11 on consumers may
+read from followers, up to what these know to be committed. A follower that is not in sync gets no records of throttled
+partitions while the leader's limit is used up.
 """
 
 import asyncio
 from collections.abc import Iterable, Sequence
 
 from ottla.broker.handlers.context import Broker, Call, Parked, Raw, Response
-from ottla.broker.handlers.fetch_packing import PartitionAnswer, pack
+from ottla.broker.handlers.fetch_packing import NO_REPLICA, PartitionAnswer, pack
 from ottla.broker.handlers.fetch_sessions import CONSUMER, NO_SESSION, FetchSession, View, Wanted
+from ottla.broker.handlers.leader_hints import hint_for_error
+from ottla.broker.handlers.reader_choice import preferred_replica
 from ottla.broker.replication.partition import Partition
 from ottla.broker.replication.waiters import FetchWait
 from ottla.broker.storage.log import AbortedTransaction, LogSlice
@@ -21,6 +26,7 @@ from ottla.protocol.messages.fetch import FetchPartition, FetchRequest
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 FIRST_VERSION_WITH_REPLICA_STATE = 15
+FIRST_VERSION_OF_FOLLOWER_READS = 11
 READ_COMMITTED = 1
 NO_EPOCH = -1
 
@@ -107,13 +113,18 @@ class _Fetch:
             partition.check_epoch(asked.current_leader_epoch)
             diverging = _divergence(partition, asked)
             records = None
-            if diverging is None:
+            preferred = NO_REPLICA
+            if self.replica_id < 0 and self.request.rack_id:
+                preferred = preferred_replica(
+                    self.broker, self.call, partition, self.request.rack_id, asked.fetch_offset
+                )
+            if diverging is None and preferred == NO_REPLICA:
                 if self.replica_id >= 0:
                     partition.fetched_by(
                         self.replica_id, asked.fetch_offset, asked.log_start_offset, self.replica_epoch, self.view
                     )
                 allowed = min(asked.partition_max_bytes, bytes_left)
-                if allowed > 0 or min_one_batch:
+                if (allowed > 0 or min_one_batch) and not self._is_held_up(partition):
                     records, aborted = self._records(partition, asked.fetch_offset, max(0, allowed), min_one_batch)
             if self.session is not None:
                 wanted.watch(partition)
@@ -121,8 +132,16 @@ class _Fetch:
             return self._refusal(wanted, error, aborted)
         return PartitionAnswer(
             wanted.topic, asked.partition, 0, partition.high_watermark, partition.last_stable_offset,
-            partition.log.start_offset, aborted, records, diverging,
+            partition.log.start_offset, aborted, records, diverging, preferred,
         )  # fmt: skip
+
+    def _is_held_up(self, partition: Partition) -> bool:
+        """A follower that catches up must leave room for others when the leader's limit says so."""
+        return (
+            self.replica_id >= 0
+            and self.replica_id not in partition.isr
+            and self.broker.leader_throttle.holds_up(*partition.tp, self.broker.clock.monotonic())
+        )
 
     def _records(
         self, partition: Partition, offset: int, size: int, min_one_batch: bool
@@ -139,7 +158,9 @@ class _Fetch:
         start = -1
         if self.replica_id >= 0 and error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
             start = self._partition(wanted).log.start_offset  # where the follower is to begin anew
-        return PartitionAnswer(wanted.topic, wanted.request.partition, error.code, -1, -1, start, aborted, None)
+        number = wanted.request.partition
+        hint = hint_for_error(self.broker, self.call, error.code, wanted.topic, number)
+        return PartitionAnswer(wanted.topic, number, error.code, -1, -1, start, aborted, None, leader=hint)
 
     def _partition(self, wanted: Wanted) -> Partition:
         name, topic_id = wanted.topic
@@ -147,7 +168,10 @@ class _Fetch:
             name = self.broker.partitions.name_of(topic_id)
         elif self.call.version >= FIRST_VERSION_WITH_TOPIC_IDS:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
-        return self.broker.partitions.get((name, wanted.request.partition))
+        key = (name, wanted.request.partition)
+        if self.replica_id < 0 and self.call.version >= FIRST_VERSION_OF_FOLLOWER_READS:
+            return self.broker.partitions.get_readable(key)
+        return self.broker.partitions.get(key)
 
     def missing_in(self, answers: Iterable[tuple[Wanted, PartitionAnswer]]) -> int:
         """How many bytes must still come before the client gets its answer."""
@@ -156,7 +180,7 @@ class _Fetch:
             return 0
         size = 0
         for _, answer in answers:
-            if answer.error_code or answer.diverging is not None:
+            if answer.error_code or answer.diverging is not None or answer.preferred_replica != NO_REPLICA:
                 return 0
             size += answer.size
         return max(0, request.min_bytes - size)
@@ -188,6 +212,8 @@ class _Fetch:
 
     def respond(self, answers: Sequence[tuple[Wanted, PartitionAnswer]]) -> Raw:
         session = self.session
+        if self.replica_id >= 0:
+            self._note_sent(answers)
         if session is None:
             self.view.close()
             return pack(self.call.version, 0, NO_SESSION, [answer for _, answer in answers])
@@ -195,7 +221,11 @@ class _Fetch:
         for wanted, answer in answers:
             known = (wanted.high_watermark, wanted.log_start_offset)
             offsets = (answer.high_watermark, answer.log_start_offset)
-            worth_telling = bool(answer.size or answer.error_code) or answer.diverging is not None
+            worth_telling = (
+                bool(answer.size or answer.error_code)
+                or answer.diverging is not None
+                or answer.preferred_replica != NO_REPLICA
+            )
             if worth_telling or known != offsets or not self.incremental:
                 told.append(answer)
             wanted.high_watermark, wanted.log_start_offset = offsets
@@ -204,6 +234,13 @@ class _Fetch:
             elif answer.records is not None and not worth_telling:
                 session.settled(wanted)
         return pack(self.call.version, 0, session.id, told)
+
+    def _note_sent(self, answers: Iterable[tuple[Wanted, PartitionAnswer]]) -> None:
+        throttle, now = self.broker.leader_throttle, self.broker.clock.monotonic()
+        for wanted, answer in answers:
+            if answer.size:
+                name = wanted.topic[0] or self.broker.metadata.image.names_by_id.get(wanted.topic[1], "")
+                throttle.note(name, wanted.request.partition, answer.size, now)
 
 
 def _divergence(partition: Partition, asked: FetchPartition) -> tuple[int, int] | None:

@@ -8,7 +8,10 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ottla.broker.handlers.context import Broker, Call
+from ottla.broker.handlers.fetch_sessions import TopicKey
 from ottla.cluster.image import NO_LEADER, ClusterImage
+from ottla.model.errors import ErrorCode
 from ottla.protocol.varint import unsigned
 
 _LEADER = struct.Struct(">ii")
@@ -40,6 +43,15 @@ def leader_hint(image: ClusterImage, topic: str, partition: int, listener: str) 
     if broker is None or endpoint is None:
         return LeaderHint(state.leader, state.leader_epoch)
     return LeaderHint(state.leader, state.leader_epoch, endpoint.host, endpoint.port, broker.rack)
+
+
+def hint_for_error(broker: Broker, call: Call, code: int, topic: TopicKey, partition: int) -> LeaderHint | None:
+    """What to tell with an error: where the leader is, if the client could not know or knows an old one."""
+    if code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+        return None
+    image = broker.metadata.image
+    name = topic[0] or image.names_by_id.get(topic[1], "")
+    return leader_hint(image, name, partition, call.listener)
 
 
 def pack_leader(hint: LeaderHint, tag: int) -> bytes:

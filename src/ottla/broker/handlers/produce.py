@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Awaitable
 
 from ottla.broker.handlers.context import CLOSE_CONNECTION, NO_RESPONSE, Broker, Call, Parked, Response
+from ottla.broker.handlers.leader_hints import hint_for_error
 from ottla.broker.handlers.produce_packing import PartitionOutcome, TopicOutcome, failed, pack
 from ottla.broker.handlers.produce_verification import Target, Targets, verify
 from ottla.broker.handlers.produce_waiting import Acknowledgement, Unsettled
@@ -21,6 +22,7 @@ from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
 from ottla.protocol.records import ATTRIBUTES_POSITION, TRANSACTIONAL
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
+FIRST_VERSION_WITH_LEADER_HINTS = 10
 ACKS = (-1, 0, 1)
 FLAGS_POSITION = ATTRIBUTES_POSITION + 1  # the lower byte of a batch's attributes
 
@@ -28,7 +30,7 @@ FLAGS_POSITION = ATTRIBUTES_POSITION + 1  # the lower byte of a batch's attribut
 def handle(broker: Broker, call: Call, request: ProduceRequest) -> "Response | Parked | Awaitable[Response]":
     if request.acks not in ACKS:
         refusal = ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
-        return _respond(call, request, [_refuse(topic, refusal) for topic in request.topic_data])
+        return _respond(broker, call, request, [_refuse(topic, refusal) for topic in request.topic_data])
     targets = [_targets(broker, call, topic) for topic in request.topic_data]
     transactional = False
     for parts in targets:
@@ -51,7 +53,7 @@ def _append_transactional(
     try:
         verified = verify(broker, call.version, request.transactional_id, targets)
     except ApiError as error:
-        return _respond(call, request, [_refuse(topic, error) for topic in request.topic_data])
+        return _respond(broker, call, request, [_refuse(topic, error) for topic in request.topic_data])
     if isinstance(verified, list):
         return _append_all(broker, call, request, verified)
     return _append_when_verified(broker, call, request, verified)
@@ -111,21 +113,31 @@ def _append_all(broker: Broker, call: Call, request: ProduceRequest, targets: Ta
     if unsettled:
         return Acknowledgement(
             unsettled, replicated=acks == ACKS_ALL, timeout_ms=request.timeout_ms,
-            respond=lambda: _respond(call, request, topics),
+            respond=lambda: _respond(broker, call, request, topics),
         ).parked  # fmt: skip
-    return _respond(call, request, topics)
+    return _respond(broker, call, request, topics)
 
 
 def _refuse(topic: TopicProduceData, error: ApiError) -> TopicOutcome:
     return TopicOutcome(topic.name, topic.topic_id, [failed(data.index, error) for data in topic.partition_data])
 
 
-def _respond(call: Call, request: ProduceRequest, topics: list[TopicOutcome]) -> Response:
+def _respond(broker: Broker, call: Call, request: ProduceRequest, topics: list[TopicOutcome]) -> Response:
     if request.acks:
+        if call.version >= FIRST_VERSION_WITH_LEADER_HINTS:
+            _add_leader_hints(broker, call, topics)
         return pack(call.version, topics)
     # Who does not want an answer is told of an error in the only way left, as Kafka does.
     failed = any(outcome.error_code for topic in topics for outcome in topic.partitions)
     return CLOSE_CONNECTION if failed else NO_RESPONSE
+
+
+def _add_leader_hints(broker: Broker, call: Call, topics: list[TopicOutcome]) -> None:
+    for name, topic_id, outcomes in topics:
+        for position, outcome in enumerate(outcomes):
+            if outcome.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                hint = hint_for_error(broker, call, outcome.error_code, (name, topic_id), outcome.partition)
+                outcomes[position] = outcome._replace(leader=hint)
 
 
 async def _recompress_and_append(broker: Broker, call: Call, request: ProduceRequest, targets: Targets) -> Response:

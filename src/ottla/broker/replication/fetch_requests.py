@@ -17,13 +17,15 @@ _INT32_MAX = 2**31 - 1
 class Followed:
     """One partition as one fetcher follows it, in one epoch of its leader."""
 
-    __slots__ = ("epoch", "failures", "key", "partition")
+    __slots__ = ("epoch", "failures", "has_caught_up", "key", "partition")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.key: Key = (partition.topic_id, partition.tp.partition)
         self.epoch = partition.leader_epoch
         self.failures = 0
+        self.has_caught_up = False
+        """Whether it had everything that is committed when the leader answered last: then no throttle holds it up."""
 
     @property
     def is_current(self) -> bool:

@@ -9,10 +9,12 @@ import logging
 import zlib
 from collections.abc import Callable
 
+from ottla.broker.quotas.throttles import ReplicationThrottle
 from ottla.broker.replication.fetch_requests import Followed, Key, SessionRequests
 from ottla.broker.replication.follower import Reaction, cut_for, pause_s, reaction_to
 from ottla.broker.replication.partition import Partition
 from ottla.broker.replication.peers import Peers
+from ottla.broker.replication.throttling import follower_throttle
 from ottla.config.live import LiveConfig
 from ottla.model.clock import Clock
 from ottla.model.errors import ApiError, ErrorCode
@@ -38,6 +40,7 @@ class ReplicaFetchers:
         self, node_id: int, peers: Peers, config: LiveConfig, clock: Clock, broker_epoch: Callable[[], int]
     ) -> None:
         self._node_id = node_id
+        self._throttle = follower_throttle(node_id, config)
         self._peers = peers
         self._config = config
         self._clock = clock
@@ -60,8 +63,9 @@ class ReplicaFetchers:
         fetcher = self._fetchers.get((partition.leader, index))
         if fetcher is None:
             fetcher = self._fetchers[partition.leader, index] = Fetcher(
-                self._node_id, partition.leader, index, self._peers, self._config, self._clock, self._broker_epoch
-            )
+                self._node_id, partition.leader, index, self._peers, self._config, self._clock, self._broker_epoch,
+                self._throttle,
+            )  # fmt: skip
             if self._started:
                 fetcher.start()
         return fetcher
@@ -89,8 +93,10 @@ class Fetcher:
         config: LiveConfig,
         clock: Clock,
         broker_epoch: Callable[[], int],
+        throttle: ReplicationThrottle,
     ) -> None:
         self._leader = leader
+        self._throttle = throttle
         self._lane = f"fetch-{index}"
         self._peers = peers
         self._config = config
@@ -126,6 +132,7 @@ class Fetcher:
 
     async def _run(self) -> None:
         while True:
+            self._leave_out_throttled()
             if not self._requests.followed:
                 self._work.clear()
                 await self._work.wait()
@@ -212,18 +219,32 @@ class Fetcher:
         start_before = log.start_offset
         if data.records:
             size = partition.replicate(data.records, self._clock.now_ms()).byte_count
+            self._throttle.note(*partition.tp, size, self._clock.monotonic())
         partition.follow(data.high_watermark, data.log_start_offset)
+        followed.has_caught_up = log.end_offset >= data.high_watermark
         if size or log.start_offset != start_before:
             self._requests.moved(followed)
         return size
+
+    def _leave_out_throttled(self) -> None:
+        """Replicas that are behind ask for nothing while the followers' limit is used up."""
+        wait_s = self._throttle.seconds_to_wait(self._clock.monotonic())
+        if not wait_s:
+            return
+        for followed in tuple(self._requests.followed.values()):
+            if not followed.has_caught_up and self._throttle.applies_to(*followed.partition.tp):
+                self._leave_out(followed, wait_s)
 
     def _rest(self, followed: Followed, error: ApiError) -> None:
         """Leave the partition out of the fetches for a while."""
         followed.failures += 1
         level = logging.INFO if followed.failures == 1 else logging.DEBUG
         logger.log(level, "%s does not get on with broker %d: %s", followed.partition.tp, self._leader, error)
+        self._leave_out(followed, self._pause_s(followed.failures))
+
+    def _leave_out(self, followed: Followed, for_s: float) -> None:
         self._requests.remove(followed.key)
-        timer = asyncio.get_running_loop().call_later(self._pause_s(followed.failures), self._try_again, followed)
+        timer = asyncio.get_running_loop().call_later(for_s, self._try_again, followed)
         self._resting[followed.key] = (followed, timer)
 
     def _try_again(self, followed: Followed) -> None:

@@ -21,6 +21,7 @@ from ottla.broker.handlers.table import advertised
 from ottla.broker.replication.connected_peers import ConnectedPeers
 from ottla.broker.replication.moving import ReplicaMoves
 from ottla.broker.replication.partitions import Partitions
+from ottla.broker.replication.throttling import leader_throttle
 from ottla.broker.storage.manager import LogManager
 from ottla.cluster.embedded import EmbeddedStore
 from ottla.cluster.image import CLUSTER_WIDE, BrokerImage, Endpoint, ImageChange
@@ -69,6 +70,7 @@ class Harness:
             partitions=self.partitions,
             logs=self.logs,
             moves=ReplicaMoves(self.logs, lambda: self.config.broker, self.clock, lambda log: None),
+            leader_throttle=leader_throttle(NODE_ID, self.config),
             groups=groups,
             transactions=transactions,
             membership=ClusterMembership(NODE_ID, transactions, self.store, peers, lambda: self.config.broker),
