@@ -8,14 +8,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from benchmarks.lifecycle import Life
-from benchmarks.workloads import Metric, Workload
+from benchmarks.workloads import Metric
 from rich.console import Console
 from rich.table import Table
 
 TITLES = {"ottla": "Ottla", "kafka": "Apache Kafka 4.3"}
+
+
+class Item(Protocol):
+    """Something that was measured: a workload, a life of a broker, something done to a cluster."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def group(self) -> str: ...
+    @property
+    def metrics(self) -> tuple[Metric, ...]: ...
 
 
 class Line(NamedTuple):
@@ -44,10 +56,10 @@ class Results:
     share: float
     kinds: list[str]
     limits: dict[str, float] = field(default_factory=dict)
-    items: dict[str, Workload | Life] = field(default_factory=dict)
+    items: dict[str, Item] = field(default_factory=dict)
     runs: dict[str, dict[str, list[dict[str, float]]]] = field(default_factory=dict)
 
-    def add(self, item: Workload | Life, kind: str, figures: Mapping[str, float]) -> None:
+    def add(self, item: Item, kind: str, figures: Mapping[str, float]) -> None:
         self.items[item.name] = item
         self.runs.setdefault(item.name, {}).setdefault(kind, []).append(dict(figures))
 
@@ -123,14 +135,14 @@ def _verdict(line: Line) -> str:
     return f"[green]{text}[/green]" if line.metric.target.met_by(line.ratio) else f"[red]{text}[/red]"
 
 
-def write(results: Results, folder: Path) -> list[Path]:
-    """Write benchmarks.json, and benchmarks.png when both brokers ran."""
+def write(results: Results, folder: Path, name: str = "benchmarks") -> list[Path]:
+    """Write benchmarks.json, and benchmarks.png when both brokers ran; `name` is what both are called."""
     folder.mkdir(parents=True, exist_ok=True)
-    data = folder / "benchmarks.json"
+    data = folder / f"{name}.json"
     data.write_text(json.dumps(_as_json(results), indent=1, ensure_ascii=False) + "\n")
     written = [data]
     if len(results.kinds) > 1:
-        picture = folder / "benchmarks.png"
+        picture = folder / f"{name}.png"
         _plot(results, picture)
         written.append(picture)
     return written

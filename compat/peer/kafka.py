@@ -100,6 +100,8 @@ def _logging_file(level: str) -> Path:
 class Kafka:
     """One Kafka node, broker and controller in one process, with its files under `directory`."""
 
+    format_options: Sequence[str] = ("--standalone",)
+
     def __init__(self, directory: Path, *, settings: Mapping[str, str] | None = None, port: int = 0) -> None:
         self.directory = directory
         self.port = port or free_port()
@@ -132,7 +134,8 @@ class Kafka:
         if (self.log_dir / "meta.properties").exists():
             return
         # Any 16 bytes in URL-safe base64 serve as a cluster id.
-        arguments = ["format", "-t", "b3R0bGEtcGVlci1jbHVzdA", "-c", str(self._property_file), "--standalone", *extra]
+        arguments = ["format", "-t", "b3R0bGEtcGVlci1jbHVzdA", "-c", str(self._property_file)]
+        arguments += [*self.format_options, *extra]
         command = java_command("kafka.tools.StorageTool", *arguments)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:

@@ -39,6 +39,7 @@ class RunningCluster:
         settings: Mapping[str, SettingValue] | None = None,
         racks: Sequence[str] = (),
         links: Links | None = None,
+        for_tests: bool = True,
     ) -> None:
         self.data_dir = data_dir
         self.links = links
@@ -46,9 +47,10 @@ class RunningCluster:
         self.zookeeper = zookeeper
         self.brokers: dict[int, RunningBroker] = {}
         self._chroot = chroot
+        self._for_tests = for_tests
         self._racks = racks
         self._settings: dict[str, SettingValue] = {
-            **CLUSTER_TEST_SETTINGS,
+            **(CLUSTER_TEST_SETTINGS if for_tests else {}),
             "default.replication.factor": min(3, brokers),
             **(settings or {}),
         }
@@ -70,7 +72,7 @@ class RunningCluster:
             own["broker.rack"] = self._racks[(number - 1) % len(self._racks)]
         directory = self.data_dir / f"broker-{number}"
         directory.mkdir(parents=True, exist_ok=True)
-        self.brokers[number] = RunningBroker(directory, {**own, **(settings or {})})
+        self.brokers[number] = RunningBroker(directory, {**own, **(settings or {})}, for_tests=self._for_tests)
         return self.brokers[number]
 
     @property

@@ -52,11 +52,15 @@ class BrokerDidNotStart(OttlaError):
 class RunningBroker:
     """One broker. Its process may come and go (`kill`, `stop`, `restart`); its data and its address stay."""
 
-    def __init__(self, data_dir: Path, settings: Mapping[str, SettingValue]) -> None:
+    def __init__(self, data_dir: Path, settings: Mapping[str, SettingValue], *, for_tests: bool = True) -> None:
         self.data_dir = data_dir
         self.listeners: dict[str, tuple[str, int]] = {}
         """Where it listens: (host, port) by listener name, in the order given."""
-        self._settings: dict[str, SettingValue] = {"listeners": ANY_FREE_PORT, **TEST_SETTINGS, **settings}
+        self._settings: dict[str, SettingValue] = {
+            "listeners": ANY_FREE_PORT,
+            **(TEST_SETTINGS if for_tests else {}),
+            **settings,
+        }
         self._settings.setdefault("log.dirs", str(data_dir / "data"))
         self._log_path = data_dir / "broker.log"
         self._process: subprocess.Popen[bytes] | None = None

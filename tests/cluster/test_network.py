@@ -1,0 +1,74 @@
+"""ZooKeeper and the links between brokers fail under load."""
+
+import threading
+from collections.abc import Callable
+
+from tests.cluster.traffic import Traffic
+
+from ottla.testing.cluster import RunningCluster
+from ottla.testing.waiting import wait_until
+
+LONGER_THAN_A_SESSION_SECONDS = 5.0
+
+
+def test_the_leader_of_zookeeper_is_killed(three_brokers: RunningCluster, unique: Callable[[str], str]) -> None:
+    with Traffic(three_brokers, unique("zookeeper")) as traffic:
+        three_brokers.zookeeper.wait_for_leader().kill()
+        three_brokers.zookeeper.wait_for_leader()
+        traffic.wait_for_each_partition()
+        three_brokers.zookeeper.start()
+        # Metadata can be written again: a leader that dies now is replaced.
+        old = three_brokers.leader_of(traffic.topic)
+        three_brokers.brokers[old].kill()
+        traffic.wait_for_each_partition()
+        three_brokers.brokers[old].start()
+        three_brokers.wait_until_settled()
+        traffic.finish()
+
+
+def test_writes_go_on_without_zookeeper(three_brokers: RunningCluster, unique: Callable[[str], str]) -> None:
+    """All of ZooKeeper is away for longer than a session; nobody can have been elected, so the leaders serve on."""
+    with Traffic(three_brokers, unique("without")) as traffic:
+        three_brokers.zookeeper.kill()
+        threading.Event().wait(LONGER_THAN_A_SESSION_SECONDS)
+        traffic.ledger.begin_anew()
+        traffic.wait_for_each_partition(seconds=5)
+        three_brokers.zookeeper.start()
+        traffic.wait_for_each_partition()
+        three_brokers.wait_until_settled()
+        traffic.finish()
+
+
+def test_a_leader_cut_off_from_the_others_takes_nothing_alone(
+    three_brokers: RunningCluster, unique: Callable[[str], str]
+) -> None:
+    """It has its session and goes on leading, but its followers fall behind: with acks=all nobody is told yes."""
+    topic = unique("alone")
+    with Traffic(three_brokers, topic) as traffic:
+        leader = three_brokers.leader_of(topic)
+        assert three_brokers.links is not None
+        three_brokers.links.cut_off(leader)
+        led = [number for (_, number), each in three_brokers.partitions(topic).items() if each.leader == leader]
+        wait_until(
+            lambda: all(three_brokers.partitions(topic)[topic, number].isrs == [leader] for number in led),
+            "the leader is alone in sync",
+            seconds=30,
+        )
+        three_brokers.links.heal()
+        traffic.wait_for_each_partition()
+        three_brokers.wait_until_settled()
+        traffic.finish()
+
+
+def test_two_followers_that_do_not_hear_each_other_change_nothing(
+    three_brokers: RunningCluster, unique: Callable[[str], str]
+) -> None:
+    with Traffic(three_brokers, unique("pair")) as traffic:
+        assert three_brokers.links is not None
+        one, other, _ = three_brokers.brokers
+        three_brokers.links.cut((one, other))
+        threading.Event().wait(LONGER_THAN_A_SESSION_SECONDS)
+        three_brokers.links.heal()
+        traffic.wait_for_each_partition()
+        three_brokers.wait_until_settled()
+        traffic.finish()
