@@ -277,6 +277,8 @@ class ModelClient:
         self._timeout_ms = session_timeout_ms
         self._chroot = chroot
         self._session_id = 0
+        self._takes_up = 0
+        """The session that the next connection takes up, 0 when it begins one."""
         self._connection: _Connection | None = None
         self._connected = False
         self._closed = False
@@ -348,7 +350,8 @@ class ModelClient:
     def on_connected(self, connection: _Connection, session_id: int) -> None:
         if connection is not self._connection or self._closed:
             return
-        self._session_id, self._connected = session_id, True
+        self._session_id = self._takes_up = session_id
+        self._connected = True
         self._heard_at = self.loop.time()
         self._tick()
         if self._first is not None:
@@ -361,7 +364,7 @@ class ModelClient:
         if connection is not self._connection or self._closed:
             return
         connection.close()
-        self._session_id = 0
+        self._takes_up = 0
         self._listener(SessionEvent.EXPIRED)
         self._connect()
 
@@ -390,7 +393,7 @@ class ModelClient:
         if self._closed:
             return
         self._connection = connection = _Connection(self.model, self)
-        connection.to_server.send(partial(self.model.connect, connection, self._session_id, self._timeout_ms / 1000))
+        connection.to_server.send(partial(self.model.connect, connection, self._takes_up, self._timeout_ms / 1000))
         self._again(RECONNECT_SECONDS, self._retry, connection)
 
     def _retry(self, connection: _Connection) -> None:
@@ -414,9 +417,9 @@ class ModelClient:
 
     def _suspend(self) -> None:
         was_connected, self._connected = self._connected, False
-        self._fail(ConnectionLost("the connection to ZooKeeper broke"))
         if was_connected:
             self._listener(SessionEvent.SUSPENDED)
+        self._fail(ConnectionLost("the connection to ZooKeeper broke"))
         self._again(RECONNECT_SECONDS, self._connect)
 
     def _again(self, seconds: float, callback: Callable[..., None], *arguments: Any) -> None:

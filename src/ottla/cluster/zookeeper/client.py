@@ -10,9 +10,9 @@ Watches   A watch is called at most once, when what was read has changed: `get` 
           before the answer of any request of this client that shows the change. It says that something changed, not
           what: read again, with a new watch. A read that raises leaves no watch behind; `exists` of a node that is
           not there does.
-Break     When the connection breaks, in this order: every request under way raises ConnectionLost, and may have taken
-          effect or may not, or may never have been sent; every watch is forgotten without being called; SUSPENDED is
-          reported. Until CONNECTED is reported, requests raise ConnectionLost at once.
+Break     When the connection breaks, SUSPENDED is reported, every watch is forgotten without being called, and then
+          every request under way raises ConnectionLost: it may have taken effect or may not, or may never have been
+          sent. Until CONNECTED is reported, requests raise ConnectionLost at once.
 Return    CONNECTED is reported when the server has taken the session up again. All watches have to be left anew.
 Expiry    If it was too late, EXPIRED is reported, requests under way raise SessionExpired, and the session's ephemeral
           nodes are gone. The client begins a new session by itself: CONNECTED is reported with another `session_id`.

@@ -190,14 +190,13 @@ class KazooZooKeeper:
     # -- what kazoo's thread says, and the same on the loop
 
     def _on_state(self, kazoo_does: Callable[[Any], None], state: Any) -> None:
-        """In kazoo's thread. It fails requests and drops watches first, so that the loop hears of the event after."""
+        """In kazoo's thread. The loop hears of a break before kazoo fails the requests, so nobody finds it untold."""
         before = self._kazoo._state
+        # On the way to the first connection, or to that of a new session, it is "connecting" as well.
+        breaks = before == KeeperState.CONNECTED or state != KeeperState.CONNECTING
+        if state != before and state in _EVENTS and breaks:
+            self._hand_over(self._on_event, state, self._kazoo._session_id or 0)
         kazoo_does(state)
-        if state == before or state not in _EVENTS:
-            return
-        if state == KeeperState.CONNECTING and before != KeeperState.CONNECTED:
-            return  # on the way to its first connection, or to the first of a new session
-        self._hand_over(self._on_event, state, self._kazoo._session_id or 0)
 
     def _hand_over(self, callback: Callable[..., None], *arguments: Any) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to hear it
