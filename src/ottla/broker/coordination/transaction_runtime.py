@@ -264,8 +264,13 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
             await asyncio.wait([asyncio.ensure_future(shard.last_commit)])
         pause = MARKER_RETRY_SECONDS
         while self._is_current(shard):
-            left |= await _refused(waiting)
+            refused = await _refused(waiting)
             waiting = {}
+            if refused:
+                # Asked again at once, a broker that is not there would be asked all the time.
+                left |= refused
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, MARKER_RETRY_SECONDS_MAX)
             if not self._is_current(shard):
                 return
             if left:
