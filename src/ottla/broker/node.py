@@ -289,7 +289,8 @@ class Node:
             Endpoint(address.name, _reachable_host(address), address.port or ports[address.name])
             for address in advertised_listeners(self.config.broker)
         )
-        return BrokerImage(self.node_id, self.config.broker.broker_rack, endpoints)
+        directory = self.logs.dirs[0].directory_id
+        return BrokerImage(self.node_id, self.config.broker.broker_rack, endpoints, incarnation=directory)
 
     def _background(self) -> list[Job]:
         logs, settings, now_ms = self.logs, self.config.static, self.clock.now_ms

@@ -219,6 +219,7 @@ class ZooKeeperStore:
             await self._reachable.wait()
             with contextlib.suppress(ConnectionLost, SessionExpired):
                 await self._register(broker)
+                await self._read_brokers()
                 break
             await asyncio.sleep(BREATH_SECONDS)  # the event that tells of the break comes right behind it
         self._own_broker = broker
@@ -227,7 +228,6 @@ class ZooKeeperStore:
     async def _register(self, broker: BrokerImage) -> None:
         epoch = await membership.register(self._client, broker, patience_s=self.session_timeout_ms / 1000)
         log.info("broker %d is registered with epoch %d", broker.id, epoch)
-        await self._read_brokers()
 
     def _is_controller(self) -> bool:
         own, leader = self._own_broker, self._leadership
@@ -278,6 +278,8 @@ class ZooKeeperStore:
     async def _keep_up(self) -> None:
         connection = self._connections
         if self._session is Session.LOST and self._own_broker is not None:
+            # Before the log is read: what others were given while this broker was taken for dead must be known by
+            # the time the image shows it as alive.
             await self._register(self._own_broker)
         if self._changes.watched.stale:
             await self._changes.catch_up()
