@@ -29,8 +29,8 @@ TopicKey = tuple[str, uuid.UUID]
 class Watched(Protocol):
     """A partition, as far as sessions are concerned: it tells those that look at it what happens."""
 
-    readers: set[Any]
-    followers: set[Any]
+    readers: dict[Any, None]
+    followers: dict[Any, None]
 
     def unfollowed(self, replica: int, pulse: Any) -> None: ...
 
@@ -68,12 +68,12 @@ class Wanted:
         if self.watched is not partition:
             self.unwatch()
             self.watched = partition
-        (partition.readers if self.view.replica_id < 0 else partition.followers).add(self)
+        (partition.readers if self.view.replica_id < 0 else partition.followers)[self] = None
 
     def rest(self) -> None:
         """Be told nothing until the next read: that something happened is known."""
         if self.watched is not None:
-            (self.watched.readers if self.view.replica_id < 0 else self.watched.followers).discard(self)
+            (self.watched.readers if self.view.replica_id < 0 else self.watched.followers).pop(self, None)
 
     def unwatch(self) -> None:
         if self.watched is not None:

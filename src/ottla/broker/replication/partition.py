@@ -43,8 +43,9 @@ class Partition:
         self.isr: tuple[int, ...] = ()
         self.is_leader = False
         self.is_follower = False
-        self.readers: set[Watch] = set()
-        self.followers: set[Watch] = set()
+        # In the order in which they came, and are told: a set's order would differ from run to run.
+        self.readers: dict[Watch, None] = {}
+        self.followers: dict[Watch, None] = {}
         self._surroundings = surroundings
         self._leading: Leading | None = None
         self._alone = False
@@ -348,12 +349,14 @@ class Partition:
         leading, surroundings = self._leading, self._surroundings
         if leading is None or leading.progress.pending is not None:
             return None
-        progress = leading.progress
-        late = progress.laggards(self.log.end_offset, surroundings.clock.monotonic())
+        progress, now_s = leading.progress, surroundings.clock.monotonic()
+        late = progress.laggards(self.log.end_offset, now_s)
         joining = [
             replica
             for replica in progress.joiners(self.high_watermark)
-            if (follower := progress.follower(replica)) and surroundings.is_current(replica, follower.broker_epoch)
+            if (follower := progress.follower(replica))
+            and surroundings.is_current(replica, follower.broker_epoch)
+            and now_s - leading.last_fetch(replica) <= progress.lag_max_s
         ]
         if not late and not joining:
             return None
