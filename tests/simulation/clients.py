@@ -270,7 +270,7 @@ class PlainProducer(Client):
             self._producer = await self.new_producer_id()
         while not self.stopping:
             await self.send(self._chance.choice(self.partitions), self._chance.randint(1, 3))
-            await self.pause(0.3)
+            await self.pause(0.5)
 
     async def send(self, partition: TopicPartition, count: int) -> None:
         sends = []
@@ -397,7 +397,7 @@ class Reader(Client):
                 except Failures as error:
                     self._failed(partition, error)
                     await self.pause()
-            await self.pause(0.2)
+            await self.pause(0.7)
 
     async def read_to_end(self, partition: TopicPartition) -> list[tuple[int, int]]:
         """Until everything is read and no transaction is open any more; returns (offset, value) of all of it."""

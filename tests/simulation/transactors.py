@@ -104,7 +104,7 @@ class Committer(Positions):
                 await self.step()
             except Failures:
                 await self.pause()
-            await self.pause(0.4)
+            await self.pause(0.8)
 
     async def step(self) -> None:
         if self._chance.random() < 0.3:
@@ -150,7 +150,7 @@ class Transactor(Positions):
             except (GivenUp, *Failures):
                 self._producer = None
                 await self.pause()
-            await self.pause(0.3)
+            await self.pause(0.6)
 
     async def transaction(self) -> None:
         number = self._begin()

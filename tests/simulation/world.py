@@ -34,6 +34,7 @@ from ottla.broker.storage import manager
 from ottla.cluster.store import MetadataStore
 from ottla.cluster.zookeeper.store import ZooKeeperStore
 from ottla.config.broker import BrokerSettings
+from ottla.model import names
 from ottla.model.errors import ErrorCode
 from ottla.model.names import TopicPartition
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
@@ -44,6 +45,8 @@ HEAL_SECONDS_MAX = 90.0
 RUN_SECONDS_MAX = 600.0
 STORE_SECONDS_MAX = 5.0
 INPUT, OUTPUT = "input", "output"
+RUNS_BETWEEN_COLLECTIONS = 20
+_runs = itertools.count()
 
 
 @dataclass
@@ -64,7 +67,7 @@ class Plan:
         return Plan(
             brokers=chance.choice((3, 3, 3, 4, 5)),
             partitions=chance.choice((1, 1, 2)),
-            seconds=chance.uniform(3.0, 12.0),
+            seconds=chance.uniform(2.0, 9.0),
             faults=chance.randint(1, 7),
         )
 
@@ -370,12 +373,15 @@ def _everything_by_chance(seed: int) -> Iterator[None]:
     try:
         with (
             mock.patch.object(os, "urandom", chance.randbytes),
+            mock.patch.object(names.new_topic_id, "__defaults__", (chance.randbytes,)),
             mock.patch.object(manager, "ThreadPoolExecutor", _InlineExecutor),
             # Coroutines of killed brokers protest when they are collected.
             mock.patch.object(sys, "unraisablehook"),
         ):
             yield
-            gc.collect()
+            if next(_runs) % RUNS_BETWEEN_COLLECTIONS == 0:
+                gc.collect()
+                gc.freeze()  # what is left has come to stay: modules, compiled codecs
     finally:
         gc.enable()
 
