@@ -1,6 +1,7 @@
 """What a replica has only while it leads: its followers' progress, and those who wait for them."""
 
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 from ottla.broker.replication.progress import Progress
@@ -54,6 +55,12 @@ class Leading:
         self.deletions = CommitWaits()
         """Those who wait until every living replica has dropped the records before an offset."""
         self.pulses: dict[int, Pulse] = {}
+
+    def last_fetch(self, replica: int) -> float:
+        """When this follower fetched last, be it for this partition or for others together with it."""
+        follower, pulse = self.progress.follower(replica), self.pulses.get(replica)
+        fetched_s = follower.fetched_s if follower is not None else -inf
+        return max(fetched_s, pulse.fetched_s) if pulse is not None else fetched_s
 
     def last_fetches(self) -> dict[int, float]:
         return {replica: pulse.fetched_s for replica, pulse in self.pulses.items()}
