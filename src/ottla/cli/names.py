@@ -118,6 +118,30 @@ COMMANDS: tuple[Command, ...] = (
         ("org.apache.kafka.tools.DeleteRecordsCommand", "kafka.admin.DeleteRecordsCommand"),
     ),
     Command(
+        "reassign-partitions",
+        "reassign_partitions",
+        "move partitions to other brokers or directories",
+        "kafka-reassign-partitions",
+        (
+            "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+            "kafka.admin.ReassignPartitionsCommand",
+        ),
+    ),
+    Command(
+        "leader-election",
+        "leader_election",
+        "elect the preferred leaders of partitions, or any that is left",
+        "kafka-leader-election",
+        ("org.apache.kafka.tools.LeaderElectionCommand", "kafka.admin.LeaderElectionCommand"),
+    ),
+    Command(
+        "replica-verification",
+        "replica_verification",
+        "read all copies of partitions and tell where they differ",
+        "kafka-replica-verification",
+        ("org.apache.kafka.tools.ReplicaVerificationTool", "kafka.tools.ReplicaVerificationTool"),
+    ),
+    Command(
         "log-dirs",
         "log_dirs",
         "show how much disk the partitions of each broker use",

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ottla.client.admin import ConfigSource, PartitionDescription, TopicDescription
-from ottla.model.names import NO_TOPIC_ID, format_topic_id
+from ottla.client.replicas import Reassignment
+from ottla.model.names import NO_TOPIC_ID, TopicPartition, format_topic_id
 from ottla.protocol.messages.describe_configs import DescribeConfigsResourceResult
 
 Settings = Sequence[DescribeConfigsResourceResult]
@@ -46,6 +47,8 @@ class TopicView(NamedTuple):
                 f"Isr: {_numbers(partition.isr)}",
                 f"Elr: {_numbers(partition.eligible_leaders)}",
                 f"LastKnownElr: {_numbers(partition.last_eligible_leaders)}",
+                *([f"Adding Replicas: {_numbers(partition.adding)}"] if partition.adding is not None else []),
+                *([f"Removing Replicas: {_numbers(partition.removing)}"] if partition.removing is not None else []),
                 sep="\t",
             )
 
@@ -62,6 +65,15 @@ class TopicView(NamedTuple):
 
     def _replication_factor(self) -> int:
         return len(self.topic.partitions[0].replicas) if self.topic.partitions else 0
+
+
+def with_moves(topic: TopicDescription, moves: Mapping[TopicPartition, Reassignment]) -> TopicDescription:
+    """The topic with what is known of moves under way."""
+    partitions = []
+    for partition in topic.partitions:
+        move = moves.get(TopicPartition(topic.name, partition.partition))
+        partitions.append(partition if move is None else partition._replace(adding=move.adding, removing=move.removing))
+    return topic._replace(partitions=partitions)
 
 
 def partition_filters(args: argparse.Namespace) -> list[str]:
@@ -97,7 +109,8 @@ def select(
 
 def _passes(partition: PartitionDescription, name: str, min_isr: int, live_brokers: frozenset[int]) -> bool:
     if name == "under_replicated_partitions":
-        return len(partition.isr) < len(partition.replicas)
+        # Replicas that are only just being added are not missed yet.
+        return len(partition.isr) < len(partition.replicas) - len(partition.adding or ())
     if name == "unavailable_partitions":
         return partition.leader is None or partition.leader not in live_brokers
     if name == "under_min_isr_partitions":

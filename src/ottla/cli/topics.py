@@ -10,10 +10,11 @@ from ottla.cli.error_words import in_words
 from ottla.cli.options import ToolParser, add_connection_options, parse_pairs
 from ottla.cli.output import CommandError, note, print_json, warn
 from ottla.cli.topic_filter import choose_topics
-from ottla.client import admin
+from ottla.client import admin, replicas
 from ottla.client.cluster import Cluster
+from ottla.client.errors import UnsupportedByBroker
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.names import NO_TOPIC_ID, format_topic_id, parse_topic_id
+from ottla.model.names import NO_TOPIC_ID, TopicPartition, format_topic_id, parse_topic_id
 
 ACTIONS = ("create", "list", "describe", "alter", "delete")
 REPLICATION_FACTOR_MAX = 32_767
@@ -214,6 +215,8 @@ async def _describe(cluster: Cluster, args: argparse.Namespace) -> int:
         raise CommandError(f"no topic {sought} exists")
     limit = args.partition_size_limit_per_response or admin.PARTITIONS_PER_ANSWER
     described = await admin.describe_topics(cluster, [topic.name for topic in chosen], partitions_per_answer=limit)
+    moves = await _moves(cluster)
+    described = [topic_description.with_moves(topic, moves) for topic in described]
     resources = [admin.Resource(admin.ResourceType.TOPIC, topic.name) for topic in described]
     found = await admin.describe_configs(cluster, resources) if resources else {}
     configs = {resource.name: settings for resource, settings in found.items()}
@@ -223,6 +226,18 @@ async def _describe(cluster: Cluster, args: argparse.Namespace) -> int:
     for view in [] if args.json else views:
         view.print()
     return 0
+
+
+async def _moves(cluster: Cluster) -> dict[TopicPartition, replicas.Reassignment]:
+    """Moves under way; none where the broker cannot tell, or may not tell us."""
+    try:
+        return await replicas.list_reassignments(cluster)
+    except UnsupportedByBroker:
+        return {}
+    except ApiError as error:
+        if error.code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            raise
+        return {}
 
 
 def _topic_id(text: str | None) -> uuid.UUID:

@@ -103,6 +103,9 @@ class PartitionDescription(NamedTuple):
     isr: list[int]
     eligible_leaders: list[int] | None = None
     last_eligible_leaders: list[int] | None = None
+    adding: list[int] | None = None
+    """With `removing`: how the replicas differ from before, while the partition is being moved."""
+    removing: list[int] | None = None
 
 
 class TopicDescription(NamedTuple):
