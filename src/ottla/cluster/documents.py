@@ -107,6 +107,10 @@ def cluster_id_document(cluster_id: str) -> bytes:
     return msgspec.json.encode(_ClusterId(id=cluster_id))
 
 
+def read_cluster_id(document: bytes) -> str:
+    return msgspec.json.decode(document, type=_ClusterId).id
+
+
 def topic_document(topic_id: UUID, partitions: Sequence[PartitionImage], *, deleting: bool = False) -> bytes:
     """`deleting` takes the topic out of the image while its other documents are still being removed."""
     numbered = [(str(number), partition) for number, partition in enumerate(partitions)]
@@ -209,7 +213,7 @@ def change_of_documents(image: ClusterImage, written: Iterable[tuple[str, bytes 
             if data is not None:
                 group_configs[key] = msgspec.json.decode(data, type=_Config).config
         elif path == CLUSTER_ID_PATH and data is not None:
-            image = replace(image, cluster_id=msgspec.json.decode(data, type=_ClusterId).id)
+            image = replace(image, cluster_id=read_cluster_id(data))
     if broker_configs is not None:
         image = replace(image, broker_configs=broker_configs)
     if group_configs is not None:

@@ -26,10 +26,14 @@ from ottla.cluster.store import (
     VersionConflict,
     Write,
 )
+from ottla.config.properties import parse_properties
 from ottla.model.errors import OttlaError
 from ottla.model.names import format_topic_id, new_topic_id
 
 FILE_NAME = "metadata.sqlite"
+IMPORTED_SUFFIX = ".imported"
+"""What the file's name ends with when its content has been brought to ZooKeeper."""
+META_PROPERTIES = "meta.properties"
 NEVER_MS = 2**63 - 1
 
 
@@ -51,13 +55,12 @@ class EmbeddedStore:
     def open(cls, directory: str | Path) -> "EmbeddedStore":
         """Open the store in this directory, creating directory, file and cluster id if they are missing."""
         path = Path(directory) / FILE_NAME
+        if not path.exists():
+            _check_unused(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
-            # The file belongs to one process: a second broker on the same directory must fail, not share.
-            connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=FULL")
+            _own(connection)
             connection.execute("BEGIN EXCLUSIVE")
             connection.execute(
                 "CREATE TABLE IF NOT EXISTS documents"
@@ -72,8 +75,7 @@ class EmbeddedStore:
             return cls(connection)
         except (sqlite3.Error, msgspec.MsgspecError) as error:
             connection.close()
-            hint = "another broker is using it" if "locked" in str(error) else "it cannot be read"
-            raise OttlaError(f"metadata in {path}: {hint} ({error})") from error
+            raise _unusable(path, error) from error
 
     @property
     def image(self) -> ClusterImage:
@@ -163,6 +165,44 @@ class EmbeddedStore:
         self._image = change.new
         for callback in tuple(self._subscribers):
             callback(change)
+
+
+def _check_unused(path: Path) -> None:
+    """A directory with data and without its metadata must not get new metadata: its topics would be strangers."""
+    imported, properties = path.with_name(path.name + IMPORTED_SUFFIX), path.with_name(META_PROPERTIES)
+    if imported.exists():
+        raise OttlaError(f"the metadata in {path} was moved to ZooKeeper: give zookeeper.connect, as when it was moved")
+    if properties.exists():
+        cluster_id = parse_properties(properties.read_text(encoding="utf-8")).get("cluster.id")
+        if cluster_id:
+            raise OttlaError(
+                f"{path.parent} belongs to cluster {cluster_id}, but its metadata, {path}, is not there. If it is "
+                "kept in ZooKeeper give zookeeper.connect; if it was lost it has to come back from a copy"
+            )
+
+
+def read_documents(path: Path) -> dict[str, bytes]:
+    """Every document in the file of a broker that does not run, by its path."""
+    connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+    try:
+        _own(connection)
+        return dict(connection.execute("SELECT path, data FROM documents ORDER BY path"))
+    except sqlite3.Error as error:
+        raise _unusable(path, error) from error
+    finally:
+        connection.close()
+
+
+def _own(connection: sqlite3.Connection) -> None:
+    # The file belongs to one process: a second broker on the same directory must fail, not share.
+    connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+
+
+def _unusable(path: Path, error: Exception) -> OttlaError:
+    hint = "another broker is using it" if "locked" in str(error) else "it cannot be read"
+    return OttlaError(f"metadata in {path}: {hint} ({error})")
 
 
 def _sync_directory(directory: Path) -> None:

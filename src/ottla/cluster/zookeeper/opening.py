@@ -2,6 +2,7 @@
 
 import ssl
 
+from ottla.cluster.zookeeper.importing import find_luggage
 from ottla.cluster.zookeeper.store import ZooKeeperStore
 from ottla.config.broker import BrokerSettings
 from ottla.config.setting import ConfigError
@@ -36,7 +37,8 @@ async def open_zookeeper(settings: BrokerSettings) -> ZooKeeperStore:
         tls=tls,
     )
     timeout_ms = settings.zookeeper_connection_timeout_ms or settings.zookeeper_session_timeout_ms
-    return await ZooKeeperStore.open(client, timeout_ms / 1000)
+    luggage = find_luggage(settings.data_dirs[0], settings.node_id)
+    return await ZooKeeperStore.open(client, timeout_ms / 1000, luggage=luggage, where=settings.zookeeper_connect)
 
 
 def _check_files(settings: BrokerSettings) -> None:

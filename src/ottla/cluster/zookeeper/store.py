@@ -56,6 +56,7 @@ from ottla.cluster.zookeeper.client import (
     ZooKeeperError,
 )
 from ottla.cluster.zookeeper.following import ChangeLog, Watched
+from ottla.cluster.zookeeper.importing import Luggage, bring_in, check_complete
 from ottla.model.errors import OttlaError
 from ottla.model.names import format_topic_id, new_topic_id
 
@@ -91,13 +92,18 @@ class ZooKeeperStore:
         self._holders = set(layout.HOLDERS)
 
     @classmethod
-    async def open(cls, client: ZooKeeperClient, timeout_s: float) -> "ZooKeeperStore":
-        """Connect and load everything; what has to be in ZooKeeper and is not there is created."""
+    async def open(
+        cls, client: ZooKeeperClient, timeout_s: float, *, luggage: Luggage | None = None, where: str = ""
+    ) -> "ZooKeeperStore":
+        """Connect and load everything; what has to be in ZooKeeper and is not there is created, or brought in.
+
+        `where` is what messages call this ZooKeeper.
+        """
         store = cls(client)
         await client.start(store._on_session, timeout_s)
         store._reachable.set()
         try:
-            await store._begin()
+            await store._begin(luggage, where)
         except BaseException:
             await client.close()
             raise
@@ -235,12 +241,15 @@ class ZooKeeperStore:
 
     # -- following
 
-    async def _begin(self) -> None:
+    async def _begin(self, luggage: Luggage | None, where: str) -> None:
         """The first load, before anybody follows."""
         for holder in layout.HOLDERS:
             await self._create_if_missing(holder, b"")
         await self._create_if_missing(layout.CONTROLLER_EPOCH, b"0")
         await self._changes.reload()
+        if luggage is not None:
+            await bring_in(self, luggage, where)
+        check_complete(self, where)
         if not self._image.cluster_id:
             made = Write(CLUSTER_ID_PATH, cluster_id_document(format_topic_id(new_topic_id())), ABSENT)
             with contextlib.suppress(VersionConflict):  # another broker of this new cluster was faster
