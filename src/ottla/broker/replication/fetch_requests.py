@@ -51,6 +51,7 @@ class SessionRequests:
         self.followed: dict[Key, Followed] = {}
         self._news: dict[Key, Followed] = {}
         self._named: dict[Key, Followed] = {}
+        self._gone: dict[Key, None] = {}
         self._session_id = NO_SESSION
         self._epoch = INITIAL_EPOCH
 
@@ -60,6 +61,8 @@ class SessionRequests:
 
     def remove(self, key: Key) -> Followed | None:
         self._news.pop(key, None)
+        if key in self._named:
+            self._gone[key] = None
         return self.followed.pop(key, None)
 
     def moved(self, followed: Followed) -> None:
@@ -83,20 +86,20 @@ class SessionRequests:
         self._session_id = session_id
         self._epoch = 1 if self._epoch == _INT32_MAX else self._epoch + 1
 
-    def next(self, settings: BrokerSettings, broker_epoch: int, wait_ms: int) -> FetchRequest:
+    def next(self, settings: BrokerSettings, broker_epoch: int) -> FetchRequest:
         if self._epoch == INITIAL_EPOCH:
             told, forgotten = self.followed, []
             self._named = dict(told)
         else:
-            told, forgotten = self._news, [key for key in self._named if key not in self.followed]
+            told, forgotten = self._news, [key for key in self._gone if key not in self.followed]
             self._named.update(told)
             for key in forgotten:
                 del self._named[key]
-        self._news = {}
+        self._news, self._gone = {}, {}
         return FetchRequest(
             replica_id=self._node_id,
             replica_state=ReplicaState(replica_id=self._node_id, replica_epoch=broker_epoch),
-            max_wait_ms=wait_ms,
+            max_wait_ms=settings.replica_fetch_wait_max_ms,
             min_bytes=settings.replica_fetch_min_bytes,
             max_bytes=settings.replica_fetch_response_max_bytes,
             session_id=self._session_id,

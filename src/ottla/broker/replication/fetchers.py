@@ -18,7 +18,7 @@ from ottla.broker.replication.throttling import follower_throttle
 from ottla.config.live import LiveConfig
 from ottla.model.clock import Clock
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.protocol.messages.fetch import FetchResponse, PartitionData
+from ottla.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 
 logger = logging.getLogger(__name__)
 
@@ -55,10 +55,11 @@ class ReplicaFetchers:
         if home is not None:
             home.remove(key)
         if partition.is_follower:
-            home = self._homes[key] = self._fetcher(partition)
+            home = self._homes[key] = self.home_of(partition)
             home.add(partition)
 
-    def _fetcher(self, partition: Partition) -> "Fetcher":
+    def home_of(self, partition: Partition) -> "Fetcher":
+        """The fetcher that follows this partition's leader for it."""
         index = zlib.crc32(str(partition.tp).encode()) % self._config.static.num_replica_fetchers
         fetcher = self._fetchers.get((partition.leader, index))
         if fetcher is None:
@@ -156,21 +157,34 @@ class Fetcher:
 
     async def _fetch(self) -> None:
         settings = self._config.broker
-        wait_ms = settings.replica_fetch_wait_max_ms
-        request = self._requests.next(settings, self._broker_epoch(), wait_ms)
+        wait_s = (settings.replica_fetch_wait_max_ms + settings.replica_socket_timeout_ms) / 1000.0
         answer = await self._peers.call(
-            self._leader,
-            request,
-            FetchResponse,
-            timeout_s=(wait_ms + settings.replica_socket_timeout_ms) / 1000.0,
-            lane=self._lane,
+            self._leader, self.next_request(), FetchResponse, timeout_s=wait_s, lane=self._lane
         )
+        if answer.error_code not in _SESSION_ERRORS:
+            await self.absorb(answer)
+            return
+        # The leader forgot the session, or has no room for more: name everything again at once.
+        self._requests.reset()
+        await self.absorb(
+            await self._peers.call(self._leader, self.next_request(), FetchResponse, timeout_s=wait_s, lane=self._lane)
+        )
+
+    def forget_session(self) -> None:
+        """Name everything again in the next fetch."""
+        self._requests.reset()
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._requests.followed)
+
+    def next_request(self) -> FetchRequest:
+        return self._requests.next(self._config.broker, self._broker_epoch())
+
+    async def absorb(self, answer: FetchResponse) -> None:
+        """Take in what the leader sent, partition by partition; much of it in several turns of the loop."""
         if answer.error_code:
-            if answer.error_code not in _SESSION_ERRORS or self._failures:
-                raise ApiError(ErrorCode(answer.error_code))
-            self._requests.reset()  # another of our fetches takes its place at once
-            self._failures += 1
-            return await self._fetch()
+            raise ApiError(ErrorCode(answer.error_code))
         self._requests.answered(answer.session_id)
         taken = 0
         for topic in answer.responses:
@@ -182,7 +196,6 @@ class Fetcher:
                 if taken >= BYTES_PER_TURN:
                     taken = 0
                     await asyncio.sleep(0)
-        return None
 
     def _take(self, followed: Followed, data: PartitionData) -> int:
         """Do what the leader's answer asks for; trouble with one partition is no trouble of the others."""

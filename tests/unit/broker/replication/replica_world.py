@@ -28,12 +28,12 @@ from ottla.broker.replication.throttling import leader_throttle
 from ottla.broker.storage.manager import LogManager
 from ottla.cluster.documents import (
     apply_documents,
+    config_document,
     partition_document,
     partition_path,
     topic_config_path,
     topic_document,
 )
-from ottla.cluster.documents import config_document
 from ottla.cluster.image import BrokerImage, ClusterImage, Endpoint, ImageChange, PartitionImage, changes_between
 from ottla.cluster.store import ABSENT, Document, Session, SessionObserver, Subscriber, VersionConflict, Write
 from ottla.config.live import LiveConfig
@@ -225,7 +225,7 @@ class WorldBroker:
             ),
         )
 
-    async def start(self) -> None:
+    async def start(self, *, at_rest: bool = False) -> None:
         self._configure(self.store.image)
         self.logs.open()
         self.partitions.load(self.store.image)
@@ -236,7 +236,8 @@ class WorldBroker:
                 self.node_id, self.config.broker.broker_rack, (Endpoint("PLAINTEXT", "h", 9000 + self.node_id),)
             )
         )
-        self.fetchers.start()
+        if not at_rest:
+            self.fetchers.start()
 
     def _on_change(self, change: ImageChange) -> None:
         self._configure(change.new)
@@ -319,10 +320,11 @@ class World:
         self._number += 1
         return self._number
 
-    async def start(self, node_id: int) -> WorldBroker:
+    async def start(self, node_id: int, *, at_rest: bool = False) -> WorldBroker:
+        """A broker; one `at_rest` does not fetch by itself."""
         broker = WorldBroker(self, node_id, self._directory / str(node_id), self._settings)
         self.brokers[node_id] = broker
-        await broker.start()
+        await broker.start(at_rest=at_rest)
         return broker
 
     async def stop(self, node_id: int, *, clean: bool = True) -> None:

@@ -3,9 +3,10 @@
 import asyncio
 from pathlib import Path
 
+from tests.unit.broker.replication.replica_world import world_of
+
 from ottla.cluster.store import CommitUncertain, StoreError
 from ottla.model.errors import ErrorCode
-from tests.unit.broker.replication.replica_world import world_of
 
 
 def test_a_follower_that_lags_for_too_long_is_left_out_and_comes_back(tmp_path: Path) -> None:

@@ -3,9 +3,10 @@
 import asyncio
 from pathlib import Path
 
+from tests.unit.broker.replication.replica_world import World, contents, world_of
+
 from ottla.cluster.store import Write
 from ottla.model.errors import ErrorCode
-from tests.unit.broker.replication.replica_world import World, contents, world_of
 
 
 def test_acks_all_is_answered_when_the_followers_have_it(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
-"""Sessions with the store that are lost or silent, new leaders that do not know enough yet, records that are deleted."""
+"""Sessions with the store that end or fall silent, leaders that do not know enough yet, records that are deleted."""
 
 import asyncio
 from pathlib import Path
+
+from tests.unit.broker.replication.replica_world import SESSION_TIMEOUT_MS, TOPIC, WorldBroker, world_of
 
 from ottla.cluster.store import Session
 from ottla.model.errors import ErrorCode
@@ -17,7 +19,6 @@ from ottla.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from tests.unit.broker.replication.replica_world import SESSION_TIMEOUT_MS, TOPIC, WorldBroker, world_of
 
 
 def test_a_lost_session_ends_every_role_until_the_broker_is_registered_again(tmp_path: Path) -> None:
