@@ -1,0 +1,142 @@
+"""What the controller does, and its tools, with three real brokers: stops, kills, moves, elections, throttles."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from ottla.cli.main import main
+from ottla.testing.cluster import RunningCluster, cluster
+from ottla.testing.waiting import wait_until
+from ottla.testing.zookeeper import ZooKeeperEnsemble
+
+Captured = pytest.CaptureFixture[str]
+Tool = Callable[..., int]
+Unique = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def brokers(ensemble: ZooKeeperEnsemble) -> Iterator[RunningCluster]:
+    """Leadership comes back by itself only when a tool asks for it."""
+    with cluster(3, settings={"auto.leader.rebalance.enable": False}, zookeeper=ensemble) as running:
+        yield running
+
+
+@pytest.fixture
+def tool(brokers: RunningCluster) -> Tool:
+    return lambda name, *arguments: main([name, "--bootstrap-server", brokers.bootstrap, *arguments])
+
+
+def fill(brokers: RunningCluster, topic: str, partitions: int, size: int = 200) -> None:
+    producer = Producer({"bootstrap.servers": brokers.bootstrap, "acks": "all"})
+    for number in range(300):
+        producer.produce(topic, b"x" * size, partition=number % partitions)
+    assert producer.flush(60) == 0
+
+
+def leaders(brokers: RunningCluster, topic: str) -> list[int]:
+    found = brokers.partitions(topic)
+    return [found[key].leader for key in sorted(found)]
+
+
+def write_plan(path: Path, topic: str, replicas: list[list[int]]) -> tuple[str, str]:
+    entries = [{"topic": topic, "partition": n, "replicas": brokers} for n, brokers in enumerate(replicas)]
+    path.write_text(json.dumps({"version": 1, "partitions": entries}))
+    return "--reassignment-json-file", str(path)
+
+
+def test_a_stopped_broker_hands_over_and_gets_leadership_back_on_request(
+    brokers: RunningCluster, tool: Tool, unique: Unique, capsys: Captured
+) -> None:
+    topic = unique("handed")
+    assert tool("topics", "--create", "--topic", topic, "--replica-assignment", "1:2:3,2:3:1,3:1:2") == 0
+    assert leaders(brokers, topic) == [1, 2, 3]
+    fill(brokers, topic, 3)
+    brokers.brokers[2].stop()
+    assert "handed over" in brokers.brokers[2].log_text()
+    assert leaders(brokers, topic) == [1, 3, 3]
+    capsys.readouterr()
+    assert tool("topics", "--describe", "--topic", topic, "--under-replicated-partitions") == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert tool("topics", "--describe", "--topic", topic, "--unavailable-partitions") == 0
+    assert not capsys.readouterr().out
+    brokers.brokers[2].start()
+    brokers.wait_until_settled(topic)
+    assert leaders(brokers, topic) == [1, 3, 3]
+    assert tool("leader-election", "--election-type", "preferred", "--topic", topic, "--partition", "1") == 0
+    assert f"Successfully completed leader election (PREFERRED) for partitions {topic}-1" in capsys.readouterr().out
+    wait_until(lambda: leaders(brokers, topic) == [1, 2, 3], seconds=10, what="the preferred leader")
+
+
+def test_a_killed_brokers_partitions_get_leaders_within_a_second_of_its_loss(
+    brokers: RunningCluster, tool: Tool, unique: Unique
+) -> None:
+    topic = unique("many")
+    assert tool("topics", "--create", "--topic", topic, "--partitions", "500", "--replication-factor", "3") == 0
+    victim = next(number for number in brokers.brokers if number != brokers.controller_id())
+    controller = brokers.controller_id()
+    brokers.brokers[victim].kill()
+    line = re.compile(rf"broker {victim} is gone: (\d+) partitions changed, (\d+) have another leader, 0 none; .*")
+
+    def told() -> re.Match[str] | None:
+        return line.search(brokers.brokers[controller].log_text())
+
+    found = wait_until(told, seconds=60, what="the controller's line about it")
+    assert found is not None
+    assert int(found[1]) >= 500
+    assert int(found[2]) >= 500 // 3
+    milliseconds = [float(each) for each in re.findall(r"([\d.]+) ms", found[0])]
+    assert sum(milliseconds) < 5_000  # on a machine that does much else; measured alone it is a tenth of a second
+    brokers.brokers[victim].start()
+    brokers.wait_until_settled(topic)
+
+
+def test_partitions_move_with_a_throttle_which_goes_away(
+    brokers: RunningCluster, tool: Tool, unique: Unique, tmp_path: Path, capsys: Captured
+) -> None:
+    topic = unique("moving")
+    assert tool("topics", "--create", "--topic", topic, "--replica-assignment", "1:2,1:2") == 0
+    fill(brokers, topic, 2)
+    plan = write_plan(tmp_path / "plan.json", topic, [[3, 1], [2, 3]])
+    assert tool("reassign-partitions", "--execute", *plan, "--throttle", "100000000") == 0
+    out = capsys.readouterr().out
+    assert "The inter-broker throttle limit was set to 100000000 B/s" in out
+
+    def completed() -> bool:
+        assert tool("reassign-partitions", "--verify", *plan) == 0
+        return capsys.readouterr().out.count("is completed.") == 2
+
+    wait_until(completed, seconds=60, what="the end of the moves")
+    found = brokers.partitions(topic)
+    assert [found[topic, n].replicas for n in range(2)] == [[3, 1], [2, 3]]
+    assert [sorted(found[topic, n].isrs) for n in range(2)] == [[1, 3], [2, 3]]
+    assert tool("configs", "--describe", "--topic", topic) == 0
+    assert "throttled" not in capsys.readouterr().out
+    arguments = ("--topics-include", topic, "--time", "-2", "--once")
+    assert tool("replica-verification", *arguments) == 0
+    assert "max lag is 0" in capsys.readouterr().out
+
+
+def test_a_move_that_takes_long_is_listed_and_given_up(
+    brokers: RunningCluster, tool: Tool, unique: Unique, tmp_path: Path, capsys: Captured
+) -> None:
+    topic = unique("slow")
+    assert tool("topics", "--create", "--topic", topic, "--replica-assignment", "1:2") == 0
+    fill(brokers, topic, 1, size=20_000)
+    plan = write_plan(tmp_path / "plan.json", topic, [[3, 1]])
+    assert tool("reassign-partitions", "--execute", *plan, "--throttle", "1") == 0
+    capsys.readouterr()
+    assert tool("reassign-partitions", "--list") == 0
+    assert f"{topic}-0: replicas: 3,1,2. adding: 3. removing: 2." in capsys.readouterr().out
+    assert tool("topics", "--describe", "--topic", topic) == 0
+    assert "\tAdding Replicas: 3\tRemoving Replicas: 2" in capsys.readouterr().out
+    assert tool("topics", "--describe", "--topic", topic, "--under-replicated-partitions") == 0
+    assert not capsys.readouterr().out
+    assert tool("reassign-partitions", "--execute", *plan) == 1
+    assert "--additional" in capsys.readouterr().err
+    assert tool("reassign-partitions", "--cancel", *plan) == 0
+    assert f"Successfully cancelled partition reassignment for: {topic}-0" in capsys.readouterr().out
+    assert sorted(brokers.partitions(topic)[topic, 0].replicas) == [1, 2]
