@@ -23,7 +23,8 @@ ELECTION_PORT = 3888
 # What the server loads; all of Spark's jars on the class path would cost it half a second at every start.
 _NEEDED = re.compile(
     r"(zookeeper|zookeeper-jute|slf4j-api|log4j-api|log4j-core|log4j-slf4j2-impl|metrics-core|snappy-java|commons-io"
-    r"|netty-(buffer|codec|codec-base|common|handler|resolver|transport|transport-native-unix-common))-\d[\w.]*\.jar"
+    r"|netty-(buffer|codec|codec-base|common|handler|resolver|transport|transport-native-unix-common"
+    r"|transport-classes-epoll))-\d[\w.]*\.jar"
 )
 _LOG_SETTINGS = Path(__file__).with_name("zookeeper_log4j2.properties")
 

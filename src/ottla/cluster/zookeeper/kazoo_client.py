@@ -8,6 +8,8 @@ them up, are not used.
 import asyncio
 import contextlib
 import logging
+import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -49,6 +51,8 @@ log = logging.getLogger(__name__)
 RECONNECT_SECONDS_FIRST = 0.05
 RECONNECT_SECONDS_MAX = 1.0
 CLOSE_SECONDS_MAX = 5.0
+CONNECT_SHARE = 3
+"""A connection that is not made within this part of a session timeout is tried at another server."""
 SECRET_PATHS = ("/config/users",)
 """With access lists set, these are not for everybody's eyes."""
 
@@ -66,16 +70,6 @@ _EVENTS = {
     KeeperState.EXPIRED_SESSION: SessionEvent.EXPIRED,
     KeeperState.AUTH_FAILED: SessionEvent.EXPIRED,  # kazoo has forgotten the session, whatever the server thinks
 }
-
-
-class Tls(NamedTuple):
-    """Files in PEM form. No `certificate`: the client shows none. No `authorities`: the system's are believed."""
-
-    certificate: str | None = None
-    key: str | None = None
-    key_password: str | None = None
-    authorities: str | None = None
-    check_host_name: bool = True
 
 
 class Credentials(NamedTuple):
@@ -97,7 +91,7 @@ class KazooZooKeeper:
         requests_max: int = 10,
         credentials: Credentials | None = None,
         set_access_lists: bool = False,
-        tls: Tls | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._hosts = hosts
         self._chroot = chroot.rstrip("/")
@@ -109,8 +103,7 @@ class KazooZooKeeper:
         self._state = KeeperState.CONNECTING
         self._session_id = 0
         self._closing = False
-        handler = _LoopHandler(self._loop)
-        self._kazoo = _client(handler, hosts, session_timeout_ms, credentials, tls or Tls(), use_tls=tls is not None)
+        self._kazoo = _client(_LoopHandler(self._loop, tls), hosts, session_timeout_ms, credentials)
         self._connection = _Connection(self._kazoo, session_timeout_ms, credentials)
         self._kazoo._connection = self._connection
         # Kazoo's simplified states leave out what we have to know: whether LOST means expired, closed or refused.
@@ -133,7 +126,8 @@ class KazooZooKeeper:
                 await self._create_chroot()
         except TimeoutError:
             await self.close()
-            raise ConnectionLost(f"ZooKeeper at {self._hosts} did not answer within {timeout_s:g} s") from None
+            why = self._kazoo.handler.problem
+            raise ConnectionLost(f"ZooKeeper at {self._hosts} did not answer within {timeout_s:g} s{why}") from None
         except ZooKeeperError:
             await self.close()
             raise
@@ -292,9 +286,7 @@ def _and_above(path: str) -> Iterable[str]:
     return ("/" + "/".join(parts[: depth + 1]) for depth in range(len(parts)))
 
 
-def _client(
-    handler: "_LoopHandler", hosts: str, timeout_ms: int, credentials: Credentials | None, tls: Tls, *, use_tls: bool
-) -> Any:
+def _client(handler: "_LoopHandler", hosts: str, timeout_ms: int, credentials: Credentials | None) -> Any:
     return KazooClient(
         hosts=hosts,
         timeout=timeout_ms / 1000,
@@ -306,12 +298,6 @@ def _client(
             max_delay=RECONNECT_SECONDS_MAX,
             sleep_func=handler.sleep_func,
         ),
-        use_ssl=use_tls,
-        certfile=tls.certificate,
-        keyfile=tls.key,
-        keyfile_password=tls.key_password,
-        ca=tls.authorities,
-        check_hostname=tls.check_host_name,
     )
 
 
@@ -336,11 +322,33 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
 
 
 class _LoopHandler(SequentialThreadingHandler):  # type: ignore[misc]
-    """Callbacks go to the loop; there are no worker threads."""
+    """Callbacks go to the loop; there are no worker threads. Connections are made here: kazoo's own leaves sockets of
+    failed handshakes open, and waits for a whole session timeout for an address that does not answer."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, tls: ssl.SSLContext | None) -> None:
         super().__init__()
         self._loop = loop
+        self._tls = tls
+        self.problem = ""
+        """Why the last connection could not be made."""
+
+    def create_connection(self, address: tuple[str, int], hostname: str, timeout: float, **_: Any) -> socket.socket:
+        try:
+            return self._connect(address, hostname, timeout / CONNECT_SHARE)
+        except OSError as error:
+            self.problem = f": {error}"
+            raise
+
+    def _connect(self, address: tuple[str, int], hostname: str, timeout: float) -> socket.socket:
+        connection = socket.create_connection(address, timeout)
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tls is not None:
+                connection = self._tls.wrap_socket(connection, server_hostname=hostname)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def start(self) -> None:
         self._running = True
