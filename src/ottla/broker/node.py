@@ -149,6 +149,7 @@ class Node:
             self.node_id, self.transactions, self.store, self.peers, lambda: self.config.broker
         )
         self._boot = BootRecord(settings.data_dirs, disk or Disk(), boot_id)
+        self._registered = False
         self._make_server = make_server
         self._server: Server | None = None
         self._jobs: Jobs | None = None
@@ -159,7 +160,7 @@ class Node:
         tails_may_be_lost = self._boot.tails_may_be_lost()
         await asyncio.to_thread(self.logs.open)
         if tails_may_be_lost:
-            await membership.rejoin(self.store, self.node_id, self.clock)
+            await membership.rejoin(self.store, self.node_id, self._incarnation(), self.clock)
         self._boot.remember()
         self.partitions.load(self.store.image)
         self._forget_strays()
@@ -174,6 +175,7 @@ class Node:
         self._server = self._make_server(self.config, Dispatcher(self._handler_context(), loop), loop)
         self._server.bind(opened_listeners(self.config.broker))
         await self.store.register_broker(self._describe(self._server.listeners))
+        self._registered = True
         self.leading.start()
         self.fetchers.start()
         self._jobs = Jobs(self._background())
@@ -182,7 +184,7 @@ class Node:
         return [str(listener.address._replace(port=listener.port)) for listener in self._server.listeners]
 
     async def stop(self) -> None:
-        if self.config.broker.controlled_shutdown_enable:
+        if self._registered and self.config.broker.controlled_shutdown_enable:
             await membership.hand_over(self.store, self.node_id, self.clock)
         await self.leading.stop()
         await self.fetchers.stop()
@@ -289,8 +291,11 @@ class Node:
             Endpoint(address.name, _reachable_host(address), address.port or ports[address.name])
             for address in advertised_listeners(self.config.broker)
         )
-        directory = self.logs.dirs[0].directory_id
-        return BrokerImage(self.node_id, self.config.broker.broker_rack, endpoints, incarnation=directory)
+        return BrokerImage(self.node_id, self.config.broker.broker_rack, endpoints, incarnation=self._incarnation())
+
+    def _incarnation(self) -> str:
+        """Tells this broker from another with the same id: one that lost its disk is another, too."""
+        return self.logs.dirs[0].directory_id
 
     def _background(self) -> list[Job]:
         logs, settings, now_ms = self.logs, self.config.static, self.clock.now_ms

@@ -10,14 +10,17 @@ import logging
 from ottla.broker.controller import elections
 from ottla.broker.controller.holders import Place
 from ottla.broker.controller.partition_changes import Decide, PartitionChanges, Tally
+from ottla.broker.controller.waiting import until
 from ottla.cluster.image import ClusterImage, PartitionImage
 from ottla.cluster.store import MetadataStore, Session, StoreError
 from ottla.model.clock import Clock
+from ottla.model.errors import OttlaError
 
 log = logging.getLogger(__name__)
 
 HAND_OVER_SECONDS_MAX = 10.0
 RETRY_SECONDS = 0.5
+OTHER_LIFE_WAIT_MS_MAX = 60_000
 
 
 async def hand_over(store: MetadataStore, node_id: int, clock: Clock) -> None:
@@ -39,8 +42,19 @@ async def hand_over(store: MetadataStore, node_id: int, clock: Clock) -> None:
         log.info("handed over %d partitions, %s", tally.changed, tally)
 
 
-async def rejoin(store: MetadataStore, node_id: int, clock: Clock) -> None:
-    """Take back every claim to be complete: this broker's machine crashed. Returns when that is written."""
+async def rejoin(store: MetadataStore, node_id: int, incarnation: str, clock: Clock) -> None:
+    """Take back every claim to be complete: this broker's machine crashed. Returns when that is written.
+
+    A broker that was given the id of another by mistake must not speak for it: as long as one runs under this id that
+    is not this one's former life, nothing is written. OttlaError if that does not change.
+    """
+
+    def is_ours(image: ClusterImage) -> bool:
+        known = image.brokers.get(node_id)
+        return known is None or known.incarnation == incarnation
+
+    if not await until(store, is_ours, min(2 * store.session_timeout_ms, OTHER_LIFE_WAIT_MS_MAX)):
+        raise OttlaError(f"another broker runs with id {node_id}; every broker needs a node.id of its own")
 
     def decide(_place: Place, partition: PartitionImage, _image: ClusterImage) -> PartitionImage | None:
         return elections.rejoin(partition, node_id)
