@@ -173,18 +173,32 @@ class RunningCluster:
     def wait_until_settled(self, topic: str | None = None, *, seconds: float = SETTLE_SECONDS_MAX) -> None:
         """Every broker is known, every partition (of a topic) has a leader, and every replica is in sync."""
 
-        def settled() -> bool:
-            metadata = self._tried_metadata()
-            if metadata is None or len(metadata.brokers) < len(self.running):
-                return False
-            return all(
-                partition.leader in self.brokers and sorted(partition.isrs) == sorted(partition.replicas)
-                for name, found in metadata.topics.items()
-                if topic in (None, name)
-                for partition in found.partitions.values()
-            )
+        problems: list[str] = []
 
-        wait_until(settled, f"the cluster has settled ({topic or 'all topics'})", seconds=seconds)
+        def settled() -> bool:
+            problems[:] = self._unsettled(topic)
+            return not problems
+
+        try:
+            wait_until(settled, f"the cluster has settled ({topic or 'all topics'})", seconds=seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {'; '.join(problems[:10])}") from None
+
+    def _unsettled(self, topic: str | None) -> list[str]:
+        """What is not as it should be, in words."""
+        metadata = self._tried_metadata()
+        if metadata is None:
+            return ["no broker answers"]
+        known = sorted(metadata.brokers)
+        problems = [] if len(known) >= len(self.running) else [f"only brokers {known} are known"]
+        for name, found in metadata.topics.items():
+            if topic in (None, name):
+                problems += [
+                    f"{name}-{number} has replicas {each.replicas}, leader {each.leader}, in sync {each.isrs}"
+                    for number, each in found.partitions.items()
+                    if each.leader not in self.brokers or sorted(each.isrs) != sorted(each.replicas)
+                ]
+        return problems
 
     def wait_for_isr(self, topic: str, members: set[int], *, partition: int = 0, seconds: float = 60.0) -> None:
         """Until the in-sync replicas of one partition are just these."""
