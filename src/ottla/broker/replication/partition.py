@@ -336,9 +336,14 @@ class Partition:
         if self._leading is not None and self._leading.pulses.get(replica) is pulse:
             del self._leading.pulses[replica]
 
-    def broker_changed(self, replica: int) -> None:
-        """The broker of a replica died, or began a new life."""
-        if self._leading is not None and self._leading.progress.follower(replica) is not None:
+    def life_ended(self, replica: int, epoch: int) -> None:
+        """The broker of a replica died, or began a new life.
+
+        In its next life it may have fetched before the news of that arrived here; what it told then stays true, and if
+        nothing happens in the partition it will not tell it again.
+        """
+        follower = self._leading.progress.follower(replica) if self._leading is not None else None
+        if self._leading is not None and follower is not None and follower.broker_epoch <= epoch:
             self._leading.progress.forget(replica)
             self._leading.pulses.pop(replica, None)
             self._settle()

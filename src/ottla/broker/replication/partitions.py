@@ -189,15 +189,15 @@ class Partitions:
 
     def _follow_brokers(self, change: ImageChange) -> None:
         old, new = change.old.brokers, change.new.brokers
-        other_life = {
-            broker
-            for broker in old.keys() | new.keys()
-            if broker != self._node_id and _epoch(old, broker) != _epoch(new, broker)
+        ended = {
+            broker: life.epoch
+            for broker, life in old.items()
+            if broker != self._node_id and life.epoch != _epoch(new, broker)
         }
-        for partition in self._by_name.values() if other_life else ():
+        for partition in self._by_name.values() if ended else ():
             if partition.is_leader:
-                for broker in other_life.intersection(partition.replicas):
-                    partition.broker_changed(broker)
+                for broker in ended.keys() & partition.replicas:
+                    partition.life_ended(broker, ended[broker])
 
     # -- the session with the metadata store
 
