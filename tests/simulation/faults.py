@@ -32,6 +32,8 @@ class Faults:
         self._world = world
         self._chance = chance
         self.done: list[str] = []
+        self.elections: set[TopicPartition] = set()
+        """Partitions for which somebody asked for an election."""
         self._under_way: set[asyncio.Task[None]] = set()
         self._admin: Client | None = None
         self._kinds: dict[str, tuple[int, Callable[[], Awaitable[None]]]] = {
@@ -239,6 +241,7 @@ class Faults:
         partition = self._some_partition()
         if partition is not None:
             self._note("elect", partition)
+            self.elections.add(partition)
             wanted = TopicPartitions(topic=partition.topic, partitions=[partition.partition])
             request = ElectLeadersRequest(election_type=0, topic_partitions=[wanted])
             await self._administer(lambda admin: admin.call(admin.any_broker(), request, ElectLeadersResponse))

@@ -313,7 +313,7 @@ class Copier(Transactor):
         try:
             offset = await self.committed_offset(self._group, self._source)
             self._process = self.history.new_process()
-            end = await self.latest_offset(self._source, committed=True)
+            end = await self.latest_offset(self._source)
             found = await self.fetch(self._source, offset, committed=True)
         except Failures:
             self.forget_leader(self._source)

@@ -1,6 +1,7 @@
 """One run: a cluster of real brokers, clients, faults by chance, then peace, and a judgement; all from one seed."""
 
 import asyncio
+import atexit
 import contextlib
 import gc
 import hashlib
@@ -11,6 +12,7 @@ import random
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -58,6 +60,8 @@ class Plan:
     seconds: float
     """For how long faults and clients go on."""
     faults: int
+    busy_while_healing: bool = True
+    """Whether clients go on until everything has healed, or only end what they are at."""
     settings: dict[str, str] = field(default_factory=dict)
     only: tuple[str, ...] = ()
     """Names of the faults to choose from; all if empty."""
@@ -67,8 +71,9 @@ class Plan:
         return Plan(
             brokers=chance.choice((3, 3, 3, 4, 5)),
             partitions=chance.choice((1, 1, 2)),
-            seconds=chance.uniform(2.0, 9.0),
-            faults=chance.randint(1, 7),
+            seconds=chance.choice((2.0, 4.0, 4.0, 8.0)) * chance.uniform(0.5, 1.0),
+            faults=chance.randint(1, 6),
+            busy_while_healing=chance.random() < 0.25,
         )
 
 
@@ -172,6 +177,8 @@ class World:
         self._start_clients()
         await self.faults.run()
         await self.faults.heal()
+        if not self.plan.busy_while_healing:
+            self._end_clients()
         await self._wait_until_healed()
         if not self.violations:
             await self._finish()
@@ -250,14 +257,16 @@ class World:
         return wrong
 
     async def _finish(self) -> None:
-        """Let clients end what they are at, then read everything."""
-        for client in self._clients:
-            client.stopping = True
+        """Let clients end what they are at, write something everywhere, then read everything."""
+        self._end_clients()
         try:
             async with asyncio.timeout(HEAL_SECONDS_MAX):
                 await asyncio.gather(*self._client_tasks)
                 for client in self._clients:
-                    if isinstance(client, Copier):
+                    if isinstance(client, PlainProducer):
+                        for partition in client.partitions:
+                            await client.host_task(client.send(partition, 1))
+                    elif isinstance(client, Copier):
                         await client.host_task(client.catch_up())
                 for committed in (True, False):
                     await self._read_all(committed=committed)
@@ -266,6 +275,10 @@ class World:
             running = [client.host.name for client, task in zip(self._clients, self._client_tasks, strict=True)
                        if not task.done()]  # fmt: skip
             self._not_healed([f"clients do not come to an end: {running}"])
+
+    def _end_clients(self) -> None:
+        for client in self._clients:
+            client.stopping = True
 
     async def _read_all(self, *, committed: bool) -> None:
         partitions = [
@@ -375,15 +388,26 @@ def _everything_by_chance(seed: int) -> Iterator[None]:
             mock.patch.object(os, "urandom", chance.randbytes),
             mock.patch.object(names.new_topic_id, "__defaults__", (chance.randbytes,)),
             mock.patch.object(manager, "ThreadPoolExecutor", _InlineExecutor),
-            # Coroutines of killed brokers protest when they are collected.
-            mock.patch.object(sys, "unraisablehook"),
         ):
             yield
             if next(_runs) % RUNS_BETWEEN_COLLECTIONS == 0:
-                gc.collect()
-                gc.freeze()  # what is left has come to stay: modules, compiled codecs
+                _collect()
     finally:
         gc.enable()
+
+
+def _collect() -> None:
+    """Let go of what was left half done. Its last words are of no interest."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    with mock.patch.object(sys, "unraisablehook"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
+    gc.freeze()  # what is left has come to stay: modules, compiled codecs
+    logging.disable(before)
+
+
+atexit.register(_collect)
 
 
 class _Hearing(logging.Handler):
