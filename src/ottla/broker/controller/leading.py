@@ -82,7 +82,8 @@ class LeadingController:
         self._look_at(self._holders.apply(change), "changed partitions")
         if change.brokers:
             for broker, why in _came_or_went(change):
-                self._look_at(self._holders.of(broker), why)
+                held = self._holders.of(broker)
+                self._look_at(sorted(held, key=lambda place: _has_leader(change.new, place)), why)
         self._look_at(_allowed_now(change), "changed settings")
 
     async def rebalance(self) -> None:
@@ -192,6 +193,11 @@ def _partitions(image: ClusterImage) -> Iterator[tuple[Place, PartitionImage]]:
     for name in sorted(image.topics):  # in the same order in every process
         for number, partition in enumerate(image.topics[name].partitions):
             yield (name, number), partition
+
+
+def _has_leader(image: ClusterImage, place: Place) -> bool:
+    """Partitions without one come first: their clients are waiting."""
+    return image.topics[place[0]].partitions[place[1]].leader in image.brokers
 
 
 def _came_or_went(change: ImageChange) -> Iterator[tuple[int, str]]:

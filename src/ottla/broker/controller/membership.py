@@ -70,10 +70,13 @@ async def rejoin(store: MetadataStore, node_id: int, incarnation: str, clock: Cl
 
 async def _change_all(store: MetadataStore, node_id: int, clock: Clock, decide: Decide, tally: Tally) -> None:
     work = PartitionChanges(store, clock, decide)
-    for topic in store.image.topics.values():
-        for number, partition in enumerate(topic.partitions):
+    leading: list[Place] = []
+    following: list[Place] = []
+    for name in sorted(store.image.topics):
+        for number, partition in enumerate(store.image.topics[name].partitions):
             if node_id in partition.isr:
-                work.due[topic.name, number] = None
+                (leading if partition.leader == node_id else following).append((name, number))
+    work.due.update(dict.fromkeys(leading + following))
     while True:
         try:
             return await work.work_off(tally)

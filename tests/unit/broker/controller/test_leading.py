@@ -86,6 +86,21 @@ def test_a_lost_brokers_partitions_get_other_leaders_in_few_commits() -> None:
     run(steps, store)
 
 
+def test_partitions_that_lost_their_leader_come_first() -> None:
+    store = MemoryStore(1, 2, 3, controller=1)
+    add_topic(store, "a", [led(1), led(1), led(2, (2, 3, 1))] * 150)
+    add_topic(store, "b", [led(1), led(1), led(2, (2, 3, 1))] * 150)
+
+    async def steps(store: MemoryStore, controller: LeadingController) -> None:
+        store.commits.clear()
+        store.lose(2)
+        await controller.settled()
+        numbers = [int(write.path.split("/")[5]) for write in store.commits[0]]
+        assert all(number % 3 == 2 for number in numbers[:300])
+
+    run(steps, store)
+
+
 def test_only_the_controller_acts() -> None:
     store = MemoryStore(1, 2, 3, controller=2)
     add_topic(store, "a", [led(2)])
