@@ -58,6 +58,8 @@ class Partition:
     def apply(self, state: PartitionImage) -> bool:
         """Take the part that the metadata gives to this replica; says whether its leader or epoch changed."""
         before = (self.leader, self.leader_epoch, self.is_leader, self.is_follower)
+        if self.log.failure is not None:
+            return self._stay_out(state)
         self.replicas, self.isr = state.replicas, state.isr
         self.leader, self.leader_epoch = state.leader, state.leader_epoch
         me = self._surroundings.node_id
@@ -72,6 +74,14 @@ class Partition:
             self._leading.progress.adopt(state.replicas, state.isr, self._surroundings.clock.monotonic())
             self._after_isr_change()
         return changed
+
+    def _stay_out(self, state: PartitionImage) -> bool:
+        """Without a working log there is no part to play, whatever the metadata says."""
+        had_part = self.is_leader or self.is_follower
+        self._leave(ErrorCode.KAFKA_STORAGE_ERROR)
+        self.replicas, self.isr = state.replicas, state.isr
+        self.leader, self.leader_epoch = state.leader, state.leader_epoch
+        return had_part
 
     def fence(self) -> None:
         """The broker lost its session: whatever it led belongs to others until the metadata says otherwise."""

@@ -35,6 +35,8 @@ class Partitions:
         self._clock = clock
         self._image = ClusterImage()
         self._by_name: dict[tuple[str, int], Partition] = {}
+        self._loading = False
+        """Whether replicas are taken up that were here before: one without a log must not begin with an empty one."""
         self._names_by_id: dict[uuid.UUID, str] = {}
         self._fenced_epoch: int | None = None
         self._suspended_s: float | None = None
@@ -74,7 +76,10 @@ class Partitions:
         if topic is None or not 0 <= tp[1] < len(topic.partitions):
             return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{tp[0]}-{tp[1]} does not exist")
         state = topic.partitions[tp[1]]
-        if self._node_id in state.replicas and tp not in self._by_name:
+        found = self._by_name.get(tp)
+        if found is not None and found.log.failure is not None:
+            return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, found.log.failure)
+        if self._node_id in state.replicas and found is None:
             return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{tp[0]}-{tp[1]} has no log on this broker")
         return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {tp[0]}-{tp[1]}")
 
@@ -89,6 +94,7 @@ class Partitions:
     def load(self, image: ClusterImage) -> None:
         """Take up everything that an image gives to this broker, and let go what it does not."""
         self._image = image
+        self._loading = True
         self.surroundings.brokers = image.brokers
         for name, index in tuple(self._by_name):
             topic = image.topics.get(name)
@@ -96,6 +102,20 @@ class Partitions:
                 self._drop((name, index))
         for topic in image.topics.values():
             self._apply_topic(topic)
+        self._loading = False
+
+    def leave_failed(self) -> list[tuple[str, int]]:
+        """Stop leading and following where the log has failed; returns every partition that should have one here."""
+        lost = []
+        for topic in self._image.topics.values():
+            for index, state in enumerate(topic.partitions):
+                partition = self._by_name.get((topic.name, index))
+                if self._node_id not in state.replicas or (partition is not None and partition.log.failure is None):
+                    continue
+                lost.append((topic.name, index))
+                if partition is not None and partition.apply(state):
+                    self._tell(partition)
+        return lost
 
     def apply(self, change: ImageChange) -> None:
         """Create, reconfigure, promote, demote and delete what changed between two images."""
@@ -138,6 +158,8 @@ class Partitions:
         try:
             stored = self._own_log(tp, topic)
             high_watermark = self._logs.stored_high_watermark(tp) if stored is not None else 0
+            if stored is None and self._loading:
+                self._logs.check_all_online(tp)
             stored = stored or self._logs.create(tp, topic.topic_id, settings)
         except (OSError, ApiError):
             # The topic exists; this partition answers with an error until the disk is well again.

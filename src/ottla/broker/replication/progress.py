@@ -72,9 +72,12 @@ class Progress:
 
     def adopt(self, replicas: Iterable[int], isr: tuple[int, ...], now_s: float) -> None:
         """Take what the metadata says now; whatever change was under way, this is how it ended."""
+        # Whoever left without this leader's doing is stopping or has lost its disk. What it had does not count until
+        # it fetches again: else every record would wait for it, or it would be taken in again.
+        gone = frozenset(self.isr).difference(isr) if self._pending is None else frozenset()
         self.isr = isr
         self._pending = None
-        before = self._followers
+        before = {replica: known for replica, known in self._followers.items() if replica not in gone}
         self._followers = {}
         for replica in replicas:
             if replica != self.me:

@@ -266,6 +266,12 @@ class LogManager:
         self._adopt(log, directory)
         return log
 
+    def check_all_online(self, tp: TopicPartition) -> None:
+        """Refuse to take an empty log for that of an old partition: its own may lie in a directory that failed."""
+        failed = [directory.failure for directory in self.dirs if directory.failure is not None]
+        if failed:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{tp} has no log in the directories that work: {failed[0]}")
+
     def delete(self, tp: TopicPartition) -> None:
         """Take a partition out of service at once; its files go later, in `remove_deleted`."""
         self._remove(tp)
