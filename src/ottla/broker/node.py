@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import uvloop
 
-from ottla.broker.controller import lost_logs, membership
+from ottla.broker.controller import membership
 from ottla.broker.controller.leading import LeadingController
 from ottla.broker.controller.loop import Controller
 from ottla.broker.coordination.markers import LocalMarkers
@@ -40,11 +40,11 @@ from ottla.broker.replication.peers import Peers
 from ottla.broker.replication.throttling import leader_throttle
 from ottla.broker.server.dispatch import Dispatcher
 from ottla.broker.server.listener import Listener, Server
+from ottla.broker.storage.boot import BootId, BootRecord, kernel_boot_id
 from ottla.broker.storage.compaction.cleaner import LogCleaner
 from ottla.broker.storage.disk import Disk
 from ottla.broker.storage.log import Log
 from ottla.broker.storage.manager import LogManager
-from ottla.broker.storage.log_dir import LogDir
 from ottla.cluster.embedded import EmbeddedStore
 from ottla.cluster.image import CLUSTER_WIDE, NO_BROKER_EPOCH, BrokerImage, ClusterImage, Endpoint, ImageChange
 from ottla.cluster.store import MetadataStore, Session
@@ -118,10 +118,7 @@ class Node:
             disk=disk,
             progress=OpeningProgress(self.clock),
         )
-            on_dir_failure=self._on_dir_failure,
         self.cleaner = LogCleaner(self.logs, lambda: self.config.broker, self.clock)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._leaving: set[asyncio.Task[None]] = set()
         self.peers = peers or ConnectedPeers(self.node_id, self.store, inter_broker_listener(settings))
         self.partitions = Partitions(self.node_id, self.logs, self.config, self.clock)
         self.isr = IsrWriter(self.store, self.partitions)
@@ -180,8 +177,6 @@ class Node:
         await self.store.register_broker(self._describe(self._server.listeners))
         self._registered = True
         self.leading.start()
-        self._loop = loop
-        self._leave_failed_logs()
         self.fetchers.start()
         self._jobs = Jobs(self._background())
         self._jobs.start()
@@ -192,9 +187,6 @@ class Node:
         if self._registered and self.config.broker.controlled_shutdown_enable:
             await membership.hand_over(self.store, self.node_id, self.clock)
         await self.leading.stop()
-        self._loop = None
-        for task in self._leaving:
-            task.cancel()
         await self.fetchers.stop()
         await self.isr.stop()
         # First whatever is parked is answered: a consumer waiting in a rebalance must not hold up the stop.
@@ -242,20 +234,6 @@ class Node:
         return NO_BROKER_EPOCH if known is None else known.epoch
 
     def _on_log_moved(self, log: Log) -> None:
-    def _on_dir_failure(self, directory: LogDir) -> None:
-        """Called in any thread."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._leave_failed_logs)
-
-    def _leave_failed_logs(self) -> None:
-        """Replicas on disks that failed play no part here; other brokers take over what they can."""
-        lost = self.partitions.leave_failed()
-        if lost:
-            work = lost_logs.leave_to_others(self.store, self.node_id, self.clock, lost)
-            task = asyncio.get_running_loop().create_task(work, name="lost logs")
-            self._leaving.add(task)
-            task.add_done_callback(self._leaving.discard)
-
         partition = self.partitions.find(*log.tp)
         if partition is not None:
             partition.log = log

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.boot import BootRecord, kernel_boot_id
+from ottla.broker.storage.boot import BootRecord, kernel_boot_id
 from ottla.broker.storage.checkpoints import CLEAN_SHUTDOWN
 from ottla.broker.storage.disk import Disk
 
