@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import uvloop
 
-from ottla.broker.controller import membership
+from ottla.broker.controller import lost_logs, membership
 from ottla.broker.controller.leading import LeadingController
 from ottla.broker.controller.loop import Controller
 from ottla.broker.coordination.markers import LocalMarkers
@@ -44,6 +44,7 @@ from ottla.broker.storage.boot import BootId, BootRecord, kernel_boot_id
 from ottla.broker.storage.compaction.cleaner import LogCleaner
 from ottla.broker.storage.disk import Disk
 from ottla.broker.storage.log import Log
+from ottla.broker.storage.log_dir import LogDir
 from ottla.broker.storage.manager import LogManager
 from ottla.cluster.embedded import EmbeddedStore
 from ottla.cluster.image import CLUSTER_WIDE, NO_BROKER_EPOCH, BrokerImage, ClusterImage, Endpoint, ImageChange
@@ -117,7 +118,10 @@ class Node:
             cluster_id=self.store.image.cluster_id,
             disk=disk,
             progress=OpeningProgress(self.clock),
+            on_dir_failure=self._on_dir_failure,
         )
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._leaving: set[asyncio.Task[None]] = set()
         self.cleaner = LogCleaner(self.logs, lambda: self.config.broker, self.clock)
         self.peers = peers or ConnectedPeers(self.node_id, self.store, inter_broker_listener(settings))
         self.partitions = Partitions(self.node_id, self.logs, self.config, self.clock)
@@ -176,6 +180,8 @@ class Node:
         self._server.bind(opened_listeners(self.config.broker))
         await self.store.register_broker(self._describe(self._server.listeners))
         self._registered = True
+        self._loop = loop
+        self._leave_failed_logs()
         self.leading.start()
         self.fetchers.start()
         self._jobs = Jobs(self._background())
@@ -186,6 +192,9 @@ class Node:
     async def stop(self) -> None:
         if self._registered and self.config.broker.controlled_shutdown_enable:
             await membership.hand_over(self.store, self.node_id, self.clock)
+        self._loop = None
+        for task in self._leaving:
+            task.cancel()
         await self.leading.stop()
         await self.fetchers.stop()
         await self.isr.stop()
@@ -232,6 +241,20 @@ class Node:
         """Which life of this broker the cluster knows."""
         known = self.store.image.brokers.get(self.node_id)
         return NO_BROKER_EPOCH if known is None else known.epoch
+
+    def _on_dir_failure(self, directory: LogDir) -> None:
+        """Called in any thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._leave_failed_logs)
+
+    def _leave_failed_logs(self) -> None:
+        """Replicas on disks that failed play no part here; other brokers take over what they can."""
+        lost = self.partitions.leave_failed()
+        if lost:
+            work = lost_logs.leave_to_others(self.store, self.node_id, self.clock, lost)
+            task = asyncio.get_running_loop().create_task(work, name="lost logs")
+            self._leaving.add(task)
+            task.add_done_callback(self._leaving.discard)
 
     def _on_log_moved(self, log: Log) -> None:
         partition = self.partitions.find(*log.tp)
