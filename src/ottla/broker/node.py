@@ -259,7 +259,7 @@ class Node:
     def _on_log_moved(self, log: Log) -> None:
         partition = self.partitions.find(*log.tp)
         if partition is not None:
-            partition.log = log
+            partition.use_log(log)
 
     def _on_change(self, change: ImageChange) -> None:
         self._apply_settings(change)
