@@ -97,7 +97,7 @@ class Parked:
     replicas does not hold the connection, so the next append goes on meanwhile; everything else does.
     """
 
-    __slots__ = ("_on_resolved", "_response", "abandon", "holds_connection")
+    __slots__ = ("_on_resolved", "_response", "abandon", "holds_connection", "hurry")
 
     def __init__(self, *, holds_connection: bool) -> None:
         self.holds_connection = holds_connection
@@ -105,6 +105,8 @@ class Parked:
         self._on_resolved: Callable[[Response], None] | None = None
         self.abandon: Callable[[], None] | None = None
         """Set by whoever waits for something that may never come: called when the client has gone."""
+        self.hurry: Callable[[], None] | None = None
+        """Set by whoever should wait no longer once the client has sent another request behind this one."""
 
     @property
     def resolved(self) -> bool:

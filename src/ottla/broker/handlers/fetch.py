@@ -179,9 +179,11 @@ class _Fetch:
         if request.max_wait_ms <= 0 or not self.view.wanted:
             return 0
         size = 0
-        for _, answer in answers:
+        for wanted, answer in answers:
             if answer.error_code or answer.diverging is not None or answer.preferred_replica != NO_REPLICA:
                 return 0
+            if self.replica_id >= 0 and self.incremental and answer.log_start_offset != wanted.log_start_offset:
+                return 0  # whoever deletes records waits until every replica has heard of it
             size += answer.size
         return max(0, request.min_bytes - size)
 
@@ -208,6 +210,8 @@ class _Fetch:
 
         view.wait = wait = FetchWait(asyncio.get_running_loop(), bytes_missing, self.request.max_wait_ms, answer)
         parked.abandon = abandon
+        if self.replica_id >= 0:
+            parked.hurry = wait.finish  # a follower that sends more has something new to say
         return parked
 
     def respond(self, answers: Sequence[tuple[Wanted, PartitionAnswer]]) -> Raw:

@@ -5,6 +5,7 @@ its records depends on it.
 """
 
 import asyncio
+import contextlib
 import logging
 import zlib
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from ottla.broker.replication.throttling import follower_throttle
 from ottla.config.live import LiveConfig
 from ottla.model.clock import Clock
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 
 logger = logging.getLogger(__name__)
@@ -106,12 +108,31 @@ class Fetcher:
         self._requests = SessionRequests(node_id)
         self._resting: dict[Key, tuple[Followed, asyncio.TimerHandle]] = {}
         self._work = asyncio.Event()
+        self._waiting = False
+        self._nudging = False
+        self._nudge: asyncio.Task[None] | None = None
         self._failures = 0
         self._task: asyncio.Task[None] | None = None
 
     def add(self, partition: Partition) -> None:
-        self._requests.add(Followed(partition))
+        self._join(Followed(partition))
+
+    def _join(self, followed: Followed) -> None:
+        """Take part in the next fetch, which is not to wait until the one under way is answered for other reasons."""
+        self._requests.add(followed)
         self._work.set()
+        if self._waiting and not self._nudging:
+            self._nudging = True
+            self._nudge = asyncio.get_running_loop().create_task(self._hurry_leader())
+
+    async def _hurry_leader(self) -> None:
+        """Any request behind the fetch will do: a leader answers a waiting follower that has more to say."""
+        # A refusal or a broken connection ends the fetch too, and then the fetcher deals with it.
+        with contextlib.suppress(ApiError):
+            await self._peers.call(
+                self._leader, ApiVersionsRequest(), ApiVersionsResponse, timeout_s=self._timeout_s(), lane=self._lane,
+                max_version=0,
+            )  # fmt: skip
 
     def remove(self, key: Key) -> None:
         self._requests.remove(key)
@@ -126,10 +147,12 @@ class Fetcher:
     async def stop(self) -> None:
         for _, timer in self._resting.values():
             timer.cancel()
-        task, self._task = self._task, None
-        if task is not None:
+        tasks = [task for task in (self._task, self._nudge) if task is not None]
+        self._task = self._nudge = None
+        for task in tasks:
             task.cancel()
-            await asyncio.wait([task])
+        if tasks:
+            await asyncio.wait(tasks)
 
     async def _run(self) -> None:
         while True:
@@ -156,19 +179,26 @@ class Fetcher:
         return pause_s(failures, self._config.broker.replica_fetch_backoff_ms / 1000.0)
 
     async def _fetch(self) -> None:
+        answer = await self._ask()
+        if answer.error_code in _SESSION_ERRORS:
+            # The leader forgot the session, or has no room for more: name everything again at once.
+            self._requests.reset()
+            answer = await self._ask()
+        await self.absorb(answer)
+
+    async def _ask(self) -> FetchResponse:
+        request = self.next_request()
+        self._waiting, self._nudging = True, False
+        try:
+            return await self._peers.call(
+                self._leader, request, FetchResponse, timeout_s=self._timeout_s(), lane=self._lane
+            )
+        finally:
+            self._waiting = False
+
+    def _timeout_s(self) -> float:
         settings = self._config.broker
-        wait_s = (settings.replica_fetch_wait_max_ms + settings.replica_socket_timeout_ms) / 1000.0
-        answer = await self._peers.call(
-            self._leader, self.next_request(), FetchResponse, timeout_s=wait_s, lane=self._lane
-        )
-        if answer.error_code not in _SESSION_ERRORS:
-            await self.absorb(answer)
-            return
-        # The leader forgot the session, or has no room for more: name everything again at once.
-        self._requests.reset()
-        await self.absorb(
-            await self._peers.call(self._leader, self.next_request(), FetchResponse, timeout_s=wait_s, lane=self._lane)
-        )
+        return (settings.replica_fetch_wait_max_ms + settings.replica_socket_timeout_ms) / 1000.0
 
     def forget_session(self) -> None:
         """Name everything again in the next fetch."""
@@ -263,5 +293,4 @@ class Fetcher:
     def _try_again(self, followed: Followed) -> None:
         self._resting.pop(followed.key, None)
         if followed.is_current:
-            self._requests.add(followed)
-            self._work.set()
+            self._join(followed)

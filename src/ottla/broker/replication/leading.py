@@ -49,10 +49,11 @@ class Leading:
 
     __slots__ = ("commits", "deletions", "progress", "pulses")
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress, before: "Leading | None" = None) -> None:
+        """`before` is this broker's own last reign, if there was no other since."""
         self.progress = progress
-        self.commits = CommitWaits()
-        self.deletions = CommitWaits()
+        self.commits: CommitWaits = before.commits if before is not None else CommitWaits()
+        self.deletions: CommitWaits = before.deletions if before is not None else CommitWaits()
         """Those who wait until every living replica has dropped the records before an offset."""
         self.pulses: dict[int, Pulse] = {}
 

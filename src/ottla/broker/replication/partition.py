@@ -93,7 +93,12 @@ class Partition:
         self._leave(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _lead(self) -> None:
-        """Begin a reign. Its start is noted even before the first record: followers compare their history with it."""
+        """Begin a reign. Its start is noted even before the first record: followers compare their history with it.
+
+        Whoever waited for this leader in the reign before goes on waiting: what it appended is all there.
+        """
+        before = self._leading if self.is_leader else None
+        self._leading = None
         self._leave(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         try:
             self.log.begin_epoch(self.leader_epoch)
@@ -108,10 +113,11 @@ class Partition:
                 epoch_start=self.log.end_offset,
                 lag_max_s=surroundings.lag_max_s,
                 now_s=surroundings.clock.monotonic(),
-            )
+            ),
+            before,
         )
         self.is_leader = True
-        self._settle()
+        self._after_isr_change()
 
     def _leave(self, code: ErrorCode) -> None:
         leading, self._leading = self._leading, None
@@ -127,6 +133,11 @@ class Partition:
     def _stir(self) -> None:
         for watch in (*self.readers, *self.followers):
             watch.changed()
+
+    def use_log(self, log: Log) -> None:
+        """The log has moved to another directory."""
+        log.producers.replicated = not self._alone
+        self.log = log
 
     def reconfigure(self, settings: TopicSettings) -> None:
         self.log.reconfigure(settings)

@@ -135,6 +135,7 @@ class Connection:
         if self._blocked():
             # Only now is it worth telling the poller: most requests are answered before the next one arrives.
             self._pause_reading()
+            self._hurry()
             return
         try:
             for _ in range(READS_PER_TURN_MAX):
@@ -247,6 +248,12 @@ class Connection:
             self._memory.when_available(self._continue)
             return True
         return False
+
+    def _hurry(self) -> None:
+        """The client sent something behind a request that waits; some had rather be answered then."""
+        outcome = self._held_by.answer.outcome if self._held_by is not None else None
+        if isinstance(outcome, Parked) and outcome.hurry is not None:
+            outcome.hurry()
 
     def _pause_reading(self) -> None:
         if self._reading:

@@ -40,6 +40,7 @@ from ottla.config.live import LiveConfig
 from ottla.config.load import settings_from
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.codec import decode, encode
+from ottla.protocol.messages.api_versions import ApiVersionsRequest
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from ottla.protocol.records import NewRecord, encode_batch
 from ottla.protocol.schema import TopLevel
@@ -176,7 +177,16 @@ class WorldPeers:
         if cut.is_set() or broker_id not in self._world.brokers:
             await asyncio.sleep(0.002)
             raise PeerUnavailable(broker_id, "the link is cut")
-        asking = asyncio.ensure_future(self._world.brokers[broker_id].ask(request, answer, version))
+        if isinstance(request, ApiVersionsRequest):
+            waiting = self._world.parked.get((self._me, broker_id, lane))
+            if waiting is not None and waiting.hurry is not None:
+                waiting.hurry()  # as a connection does when something comes behind a request that waits
+            return answer()
+
+        def note(parked: Parked) -> None:
+            self._world.parked[self._me, broker_id, lane] = parked
+
+        asking = asyncio.ensure_future(self._world.brokers[broker_id].ask(request, answer, version, note))
         cutting = asyncio.ensure_future(cut.wait())
         done, _ = await asyncio.wait({asking, cutting}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         cutting.cancel()
@@ -258,12 +268,16 @@ class WorldBroker:
         else:
             self.logs.abandon()
 
-    async def ask(self, request: TopLevel, answer: type[R], version: int) -> R:
+    async def ask(
+        self, request: TopLevel, answer: type[R], version: int, note: Callable[[Parked], None] | None = None
+    ) -> R:
         key = ApiKey(request.API_KEY)
         received = decode(type(request), version, bytearray(encode(request, version)))
         handle = import_module(f"ottla.broker.handlers.{key.name.lower()}").handle
         outcome = handle(self.broker, Call(key, version, "client", "127.0.0.1", "PLAINTEXT"), received)
         if isinstance(outcome, Parked):
+            if note is not None:
+                note(outcome)
             outcome = await _resolved(outcome)
         if isinstance(outcome, Raw):
             body = b"".join(bytes(c) if isinstance(c, bytes | bytearray) else c.read() for c in outcome.chunks)
@@ -314,6 +328,7 @@ class World:
         self.shared = SharedDocuments()
         self.brokers: dict[int, WorldBroker] = {}
         self.calls: list[tuple[int, int, TopLevel]] = []
+        self.parked: dict[tuple[int, int, str], Parked] = {}
         self.racks: dict[int, str] = {}
 
     def next_number(self) -> int:

@@ -172,6 +172,37 @@ def test_a_topic_made_again_under_its_name_does_not_inherit_a_log(tmp_path: Path
     asyncio.run(run())
 
 
+def test_a_partition_that_comes_newly_under_a_leader_does_not_wait_for_the_fetch_under_way(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world_of(tmp_path, 1, 2, replica_fetch_wait_max_ms="60000") as world:
+            world.create(1, 2, partitions=2)
+            await world.brokers[1].produce(b"a", number=0)
+            await world.brokers[1].produce(b"a", number=1)
+            world.elect(2, number=1)
+            await world.brokers[2].produce(b"b", number=1)
+            await asyncio.sleep(0.01)  # the follower's fetch from broker 1 waits, for a minute if nothing happens
+            world.elect(1, number=1)
+            assert (await world.brokers[1].produce(b"c", number=1)).error_code == 0
+
+    asyncio.run(run())
+
+
+def test_who_waits_goes_on_waiting_when_the_leader_stays_and_only_its_epoch_changes(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world_of(tmp_path, 1, 2) as world:
+            world.create(1, 2)
+            await world.brokers[1].produce(b"a")
+            world.cut(1, 2)
+            waiting = asyncio.ensure_future(world.brokers[1].produce(b"b"))
+            await world.until(lambda: world.brokers[1].partition().log.end_offset == 2)
+            world.elect(1, (1, 2))
+            assert not waiting.done()
+            world.mend(1, 2)
+            assert (await waiting).error_code == 0
+
+    asyncio.run(run())
+
+
 def delete(world: World) -> None:
     shared = world.shared
     shared.write([Write(path, None, version) for path, version in shared.versions.items() if "/topics/" in path])
