@@ -232,6 +232,10 @@ class ZooKeeperModel:
         self._watch(connection.data_watches, path, watch)
         return node.data, node.stat()
 
+    def read_many(self, paths: Sequence[str], connection: _Connection) -> list[tuple[bytes, Stat] | None]:
+        nodes = [self.tree.find(path) for path in paths]
+        return [None if node is None else (node.data, node.stat()) for node in nodes]
+
     def look(self, path: str, watch: Watch | None, connection: _Connection) -> Stat | None:
         self._watch(connection.data_watches, path, watch)
         node: Node | None = self.tree.find(path)
@@ -312,6 +316,11 @@ class ModelClient:
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         found: tuple[bytes, Stat] = await self._ask(partial(self.model.read, self._rooted(path), watch))
+        return found
+
+    async def get_many(self, paths: Sequence[str]) -> list[tuple[bytes, Stat] | None]:
+        rooted = [self._rooted(path) for path in paths]
+        found: list[tuple[bytes, Stat] | None] = await self._ask(partial(self.model.read_many, rooted))
         return found
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:

@@ -33,7 +33,7 @@ class Node:
         """How many children it ever had: the number of the next sequential one."""
 
     def stat(self) -> Stat:
-        return Stat(self.version, self.created, self.modified, self.owner)
+        return Stat(self.version, self.created, self.modified, self.owner, len(self.children))
 
 
 class Touched:

@@ -43,6 +43,10 @@ def test_nodes_have_versions_and_zxids(world: World) -> None:
         assert await client.exists("/a") == written
         assert await client.exists("/nothing") is None
         assert await client.children("/a") == ["b"]
+        assert written.children == 1
+        many = await client.get_many(["/a/b", "/nothing", "/a", "/a"])
+        assert many == [await client.get("/a/b"), None, (b"3", written), (b"3", written)]
+        assert await client.get_many([]) == []
         for missing in (client.get("/nothing"), client.children("/nothing")):
             with pytest.raises(NoNode):
                 await missing

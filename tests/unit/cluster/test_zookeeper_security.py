@@ -225,7 +225,5 @@ def test_files_that_cannot_be_used_are_named(secured: Secured, tmp_path: Path) -
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     settings = settings_for(tmp_path, f"127.0.0.1:{port}", zookeeper_connection_timeout_ms="300")
-    with pytest.raises(
-        ConnectionLost, match=rf"ZooKeeper at 127\.0\.0\.1:{port} did not answer within 0\.3 s: .*refused"
-    ):
+    with pytest.raises(ConnectionLost, match=rf"ZooKeeper at 127\.0\.0\.1:{port} did not .* 0\.3 s: .*refused"):
         asyncio.run(open_zookeeper(settings))

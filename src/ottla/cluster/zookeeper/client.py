@@ -86,6 +86,8 @@ class Stat(NamedTuple):
     """The zxid that wrote its data last."""
     owner: int
     """The session that an ephemeral node lives and dies with, else 0."""
+    children: int
+    """How many nodes lie directly below it."""
 
 
 class Create(NamedTuple):
@@ -147,6 +149,12 @@ class ZooKeeperClient(Protocol):
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         """NoNode if there is none."""
+
+    async def get_many(self, paths: Sequence[str]) -> list[tuple[bytes, Stat] | None]:
+        """Several nodes in one request, None for those that are not there; not necessarily as of one moment.
+
+        The answer should not have much more than a megabyte: ask for a few hundred small nodes at a time.
+        """
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None: ...
 

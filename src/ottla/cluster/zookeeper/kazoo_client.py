@@ -1,4 +1,4 @@
-"""ZooKeeperClient over kazoo, and the only place that imports it.
+"""ZooKeeperClient over kazoo, and with multi_read the only place that imports it.
 
 Kazoo talks to the server in a thread of its own. Everything it has to say (answers, watches, events) is handed to the
 event loop by that one thread, in the order in which it came over the wire: kazoo's own worker threads, which would mix
@@ -45,6 +45,7 @@ from ottla.cluster.zookeeper.client import (
     Watch,
     ZooKeeperError,
 )
+from ottla.cluster.zookeeper.multi_read import MultiRead
 
 log = logging.getLogger(__name__)
 
@@ -138,6 +139,11 @@ class KazooZooKeeper:
             data, stat = await self._ask(path, self._kazoo.get_async, self._rooted(path), _watcher(watch))
         return data or b"", _stat(stat)
 
+    async def get_many(self, paths: Sequence[str]) -> list[tuple[bytes, Stat] | None]:
+        async with self._slots:
+            results = await self._ask("", self._request, MultiRead([self._rooted(path) for path in paths]))
+        return [_read(path, result) for path, result in zip(paths, results, strict=True)]
+
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         async with self._slots:
             stat = await self._ask(path, self._kazoo.exists_async, self._rooted(path), _watcher(watch))
@@ -161,7 +167,7 @@ class KazooZooKeeper:
 
     async def sync(self) -> None:
         async with self._slots:
-            await self._ask("/", self._sync)
+            await self._ask("/", self._request, Sync(self._rooted("/")))
 
     async def close(self) -> None:
         self._closing = True
@@ -239,9 +245,9 @@ class KazooZooKeeper:
     def _not_authenticated(self) -> AuthenticationFailed:
         return AuthenticationFailed(f"ZooKeeper at {self._hosts} refuses the credentials")
 
-    def _sync(self) -> "_LoopResult":
+    def _request(self, request: Any) -> "_LoopResult":
         result: _LoopResult = self._kazoo.handler.async_result()
-        self._kazoo._call(Sync(self._rooted("/")), result)
+        self._kazoo._call(request, result)
         return result
 
     def _add(self, transaction: Any, operation: Operation) -> None:
@@ -403,8 +409,17 @@ def _watcher(watch: Watch | None) -> Callable[[WatchedEvent], None] | None:
     return called
 
 
+def _read(path: str, result: Any) -> tuple[bytes, Stat] | None:
+    if isinstance(result, refusals.NoNodeError):
+        return None
+    if isinstance(result, Exception):
+        raise _refusal(result, path, 0) from result
+    data, stat = result
+    return data or b"", _stat(stat)
+
+
 def _stat(stat: ZnodeStat) -> Stat:
-    return Stat(stat.version, stat.czxid, stat.mzxid, stat.ephemeralOwner)
+    return Stat(stat.version, stat.czxid, stat.mzxid, stat.ephemeralOwner, stat.numChildren)
 
 
 def _raise_refusal(operations: Sequence[Operation], results: Sequence[Any]) -> None:

@@ -6,9 +6,8 @@ that was read after a change was made has a younger zxid than the change, and st
 """
 
 import asyncio
-import itertools
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ottla.cluster.documents import partition_path, partitions_in, topic_path
 from ottla.cluster.zookeeper.client import NoNode, Watch, ZooKeeperClient
@@ -23,17 +22,17 @@ from ottla.cluster.zookeeper.layout import (
 )
 
 NO_CHANGE = -1
-BATCH = 1_000
-"""How many requests are made before the first of them is waited for; the client bounds what is under way."""
-
-T = TypeVar("T")
-R = TypeVar("R")
+NODES_AT_ONCE = 500
+CHANGES_AT_ONCE = 10
+"""A change may be large."""
+REQUESTS_AT_ONCE = 4
 
 
 class Found(NamedTuple):
     data: bytes
     version: int
     zxid: int
+    holds_others: bool = False
 
 
 class Loaded(NamedTuple):
@@ -72,15 +71,10 @@ def numbers_after(last: int, numbers: list[int]) -> list[int]:
 
 async def read_changes(client: ZooKeeperClient, numbers: Sequence[int]) -> list[tuple[int, Change, int]]:
     """Each with its number and zxid."""
-
-    async def read(number: int) -> tuple[int, Change, int]:
-        try:
-            data, stat = await client.get(change_path(number))
-        except NoNode:
-            raise Trimmed from None
-        return number, read_change(data), stat.created
-
-    return await _for_all(read, numbers)
+    found = await _read_all(client, [change_path(number) for number in numbers], CHANGES_AT_ONCE)
+    if len(found) != len(numbers):
+        raise Trimmed
+    return [(number, read_change(node.data), node.zxid) for number, node in zip(numbers, found.values(), strict=True)]
 
 
 def _lay_over(documents: dict[str, Found], change: Change, zxid: int) -> None:
@@ -107,39 +101,32 @@ async def _documents(client: ZooKeeperClient) -> dict[str, Found]:
 
 async def _tree(client: ZooKeeperClient) -> dict[str, Found]:
     """Every document except those of topics, of which is known where they are: these have to be looked for."""
-
-    async def names(holder: str) -> list[str]:
-        try:
-            return [f"{holder.rstrip('/')}/{name}" for name in sorted(await client.children(holder))]
-        except NoNode:
-            return []
-
     found: dict[str, Found] = {}
-    level = ["/"]
-    while level:
-        below = itertools.chain.from_iterable(await _for_all(names, level))
-        level = [path for path in below if path not in NOT_DOCUMENTS and path != TOPICS]
-        read = await _read_all(client, level)
-        found.update((path, document) for path, document in read.items() if document.data)
+    holders = ["/"]
+    while holders:
+        below = [path for holder in holders for path in await _below(client, holder)]
+        level = await _read_all(client, [path for path in below if path not in NOT_DOCUMENTS and path != TOPICS])
+        found.update((path, document) for path, document in level.items() if document.data)
+        holders = [path for path, document in level.items() if document.holds_others]
     return found
 
 
-async def _read_all(client: ZooKeeperClient, paths: Sequence[str]) -> dict[str, Found]:
+async def _below(client: ZooKeeperClient, holder: str) -> list[str]:
+    try:
+        return [f"{holder.rstrip('/')}/{name}" for name in sorted(await client.children(holder))]
+    except NoNode:
+        return []
+
+
+async def _read_all(client: ZooKeeperClient, paths: Sequence[str], at_once: int = NODES_AT_ONCE) -> dict[str, Found]:
     """Those that are there, in the order of the paths."""
-
-    async def read(path: str) -> Found | None:
-        try:
-            data, stat = await client.get(path)
-        except NoNode:
-            return None
-        return Found(data, stat.version, stat.modified)
-
-    found = await _for_all(read, paths)
-    return {path: document for path, document in zip(paths, found, strict=True) if document is not None}
-
-
-async def _for_all(ask: Callable[[T], Coroutine[Any, Any, R]], keys: Sequence[T]) -> list[R]:
-    answers: list[R] = []
-    for start in range(0, len(keys), BATCH):
-        answers += await asyncio.gather(*(ask(key) for key in keys[start : start + BATCH]))
-    return answers
+    batches = [paths[start : start + at_once] for start in range(0, len(paths), at_once)]
+    found: dict[str, Found] = {}
+    for several in range(0, len(batches), REQUESTS_AT_ONCE):
+        asked = batches[several : several + REQUESTS_AT_ONCE]
+        for batch, answer in zip(asked, await asyncio.gather(*map(client.get_many, asked)), strict=True):
+            for path, node in zip(batch, answer, strict=True):
+                if node is not None:
+                    data, stat = node
+                    found[path] = Found(data, stat.version, stat.modified, stat.children > 0)
+    return found

@@ -54,12 +54,13 @@ NOBODY = Leadership(NO_CONTROLLER, 0, 0, 0)
 
 async def read_brokers(client: ZooKeeperClient, watch: Watch | None) -> dict[int, BrokerImage]:
     """All are read again at every change: one that was replaced has the same name and another epoch."""
-    found: dict[int, BrokerImage] = {}
-    for broker_id in sorted(int(name) for name in await client.children(BROKERS, watch)):
-        with contextlib.suppress(NoNode):  # it is gone since: the watch will say so
-            data, stat = await client.get(broker_path(broker_id))
-            found[broker_id] = read_broker(broker_id, data, stat.created)
-    return found
+    ids = sorted(int(name) for name in await client.children(BROKERS, watch))
+    nodes = await client.get_many([broker_path(broker_id) for broker_id in ids])
+    return {
+        broker_id: read_broker(broker_id, node[0], node[1].created)
+        for broker_id, node in zip(ids, nodes, strict=True)
+        if node is not None  # else it is gone since: the watch will say so
+    }
 
 
 async def read_leadership(client: ZooKeeperClient, watch: Watch | None) -> Leadership:
