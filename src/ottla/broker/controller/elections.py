@@ -38,7 +38,9 @@ def elect(partition: PartitionImage, alive: Alive, *, unclean: bool = False) -> 
     """
     if not partition.isr:
         return _first_election(partition, alive)
-    living = tuple(replica for replica in partition.isr if replica in alive)
+    # Who is no replica any more cannot lead: the commit that took it away may have been cut short before it said so.
+    holding = tuple(replica for replica in partition.isr if replica in partition.replicas) or partition.isr
+    living = tuple(replica for replica in holding if replica in alive and replica in partition.replicas)
     if partition.leader in living:
         return replace(partition, isr=living) if living != partition.isr else None
     if living:
@@ -47,7 +49,7 @@ def elect(partition: PartitionImage, alive: Alive, *, unclean: bool = False) -> 
         behind = [replica for replica in _oldest_first(partition) if replica in alive]
         if behind:
             return _led_by(partition, behind[0], (behind[0],))
-    return _led_by(partition, NO_LEADER, partition.isr) if partition.leader != NO_LEADER else None
+    return _led_by(partition, NO_LEADER, holding) if partition.leader != NO_LEADER else None
 
 
 def elect_preferred(partition: PartitionImage, alive: Alive) -> PartitionImage | None:
@@ -65,7 +67,11 @@ def hand_over(partition: PartitionImage, leaving: int, alive: Alive) -> Partitio
     """
     if leaving not in partition.isr:
         return None
-    remaining = tuple(replica for replica in partition.isr if replica != leaving and replica in alive)
+    remaining = tuple(
+        replica
+        for replica in partition.isr
+        if replica != leaving and replica in alive and replica in partition.replicas
+    )
     if not remaining:
         return None
     if partition.leader != leaving:
@@ -103,7 +109,7 @@ def _led_by(partition: PartitionImage, leader: int, isr: tuple[int, ...]) -> Par
 
 def _first(replicas: tuple[int, ...], candidates: tuple[int, ...]) -> int:
     """The candidate that comes first in the order of preference."""
-    return next((replica for replica in replicas if replica in candidates), candidates[0])
+    return next(replica for replica in replicas if replica in candidates)
 
 
 def _oldest_first(partition: PartitionImage) -> list[int]:

@@ -16,6 +16,8 @@ from ottla.model.clock import Clock
 
 EXAMINED_AT_ONCE = 5_000
 COMMITTED_AT_ONCE = documents.WRITES_AT_ONCE
+LINES_LIKE_A_STATE = 10
+"""A topic's document has a line for each of its partitions, and so many of them take the room of one state."""
 PAUSE_SECONDS_MIN = 0.01
 PAUSE_SECONDS_MAX = 1.0
 
@@ -92,14 +94,22 @@ class PartitionChanges:
         Whatever happens to one of them from now on puts it on the list again, also while the commit is under way.
         """
         changed: Changed = {}
+        rewritten: set[str] = set()
+        room = changed_max
         for place in list(islice(self.due, EXAMINED_AT_ONCE)):
             del self.due[place]
             topic = image.topics.get(place[0])
             if topic is None or place[1] >= len(topic.partitions):
                 continue
-            after = self._decide(place, topic.partitions[place[1]], image)
-            if after is not None:
-                changed[place] = after
-                if len(changed) == changed_max:
-                    break
+            before = topic.partitions[place[1]]
+            after = self._decide(place, before, image)
+            if after is None:
+                continue
+            changed[place] = after
+            room -= 1
+            if documents.is_held_otherwise(after, before) and topic.name not in rewritten:
+                rewritten.add(topic.name)
+                room -= 1 + len(topic.partitions) // LINES_LIKE_A_STATE
+            if room <= 0:
+                break
         return changed

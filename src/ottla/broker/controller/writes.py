@@ -17,7 +17,7 @@ from ottla.cluster.store import ABSENT, Write
 
 Version = Callable[[str], int]
 
-WRITES_AT_ONCE = 500
+WRITES_AT_ONCE = 400
 """What one commit comfortably holds. A topic that needs more comes and grows step by step."""
 
 
@@ -56,19 +56,16 @@ def partition_writes(
 ) -> list[Write]:
     """Partitions of topics in the image that are to become these, each with its number.
 
-    What changes together is written together: the topic's document, if other brokers are to hold a partition, and the
-    partition's state, if another is to lead or to be in sync.
+    The topic's document is written if other brokers are to hold a partition, and then the partition's state as well,
+    changed or not: its leader, which writes that document alone, must not take someone for in sync who has just left.
     """
     writes: list[Write] = []
     replaced: dict[str, dict[int, PartitionImage]] = {}
     for (name, number), partition in changed.items():
-        before = image.topics[name].partitions[number]
-        if _who_holds(partition) != _who_holds(before):
+        if is_held_otherwise(partition, image.topics[name].partitions[number]):
             replaced.setdefault(name, {})[number] = partition
         path = partition_path(name, number)
-        known = version(path)
-        if known == ABSENT or _who_leads(partition) != _who_leads(before):
-            writes.append(Write(path, partition_document(partition, image.controller_epoch), known))
+        writes.append(Write(path, partition_document(partition, image.controller_epoch), version(path)))
     for name, partitions in replaced.items():
         topic, path = image.topics[name], topic_path(name)
         merged = [partitions.get(number, partition) for number, partition in enumerate(topic.partitions)]
@@ -76,12 +73,9 @@ def partition_writes(
     return writes
 
 
-def _who_holds(partition: PartitionImage) -> tuple[tuple[int, ...], ...]:
-    return partition.replicas, partition.adding, partition.removing
-
-
-def _who_leads(partition: PartitionImage) -> tuple[int, int, tuple[int, ...]]:
-    return partition.leader, partition.leader_epoch, partition.isr
+def is_held_otherwise(one: PartitionImage, other: PartitionImage) -> bool:
+    """Whether they differ in what the topic's document says of them."""
+    return (one.replicas, one.adding, one.removing) != (other.replicas, other.adding, other.removing)
 
 
 def topic_config_writes(topic: str, configs: Mapping[str, str], version: Version) -> list[Write]:

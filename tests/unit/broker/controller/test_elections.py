@@ -50,6 +50,15 @@ def test_a_partition_that_never_had_a_leader_gets_one() -> None:
     assert elect(fresh, {3}) is None
 
 
+def test_who_is_no_replica_any_more_neither_leads_nor_counts() -> None:
+    """The document of the topic is written before the states of partitions when a commit is too large for one."""
+    cut_short = PartitionImage(1, 7, (4, 5), (1, 4, 5))
+    assert elect(cut_short, {1, 4, 5}) == PartitionImage(4, 8, (4, 5), (4, 5))
+    assert elect(cut_short, {1}) == PartitionImage(NO_LEADER, 8, (4, 5), (4, 5))
+    assert elect(led(4, (4, 5), (1, 4, 5)), {1, 4, 5}) == PartitionImage(4, 7, (4, 5), (4, 5))
+    assert hand_over(led(4, (4, 5), (1, 4)), 4, {1, 4, 5}) is None
+
+
 def test_the_preferred_replica_leads_only_if_it_can() -> None:
     assert elect_preferred(led(2), {1, 2, 3}) == PartitionImage(1, 8, (1, 2, 3), (1, 2, 3))
     assert elect_preferred(led(1), {1, 2, 3}) is None

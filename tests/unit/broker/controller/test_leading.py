@@ -301,4 +301,4 @@ def test_the_log_tells_what_was_done_and_how_long_it_took(caplog: pytest.LogCapt
     assert "500 partitions changed, 500 have another leader, 0 none" in line
     assert "decided in" in line
     assert "committed in" in line
-    assert "(commits: 1)" in line
+    assert "(commits: 2)" in line

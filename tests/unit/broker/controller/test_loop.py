@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ottla.broker.controller.config_decisions import Alteration, ConfigChange, Operation, ResourceType
 from ottla.broker.controller.decisions import MorePartitions, NewTopic, plan_topics
 from ottla.broker.controller.leading import LeadingController
 from ottla.broker.controller.loop import PRODUCER_ID_BLOCK, Controller
 from ottla.broker.controller.partition_decisions import ElectionType, Move
-from ottla.broker.controller.writes import WRITES_AT_ONCE, creation_writes
+from ottla.broker.controller.writes import WRITES_AT_ONCE, creation_writes, partition_writes
 from ottla.cluster.embedded import EmbeddedStore
 from ottla.cluster.image import CLUSTER_WIDE, NO_LEADER, BrokerImage, PartitionImage, TopicImage
 from ottla.cluster.store import VersionConflict, Write
@@ -246,6 +247,37 @@ def test_partitions_are_moved_and_moves_given_up() -> None:
             ("a", 1): ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
         }
         assert store.image.topics["a"].partitions[0] == PartitionImage(1, 0, (1, 2), (1, 2))
+
+    asyncio.run(live())
+
+
+def test_a_leader_cannot_take_in_who_was_just_sent_away() -> None:
+    """It writes the partition's state alone; that it decided on an older picture shows in the version."""
+
+    async def live() -> None:
+        store = MemoryStore(1, 2, 3)
+        admin = Controller(store, LiveConfig(BrokerSettings()), 1, ManualClock())
+        await admin.create_topics([NewTopic("a", assignments=[(0, (1, 2))])])
+        await admin.move_partitions({("a", 0): Move((1, 3))})
+        moving = store.image.topics["a"].partitions[0]
+        grown = partition_writes({("a", 0): replace(moving, isr=(1, 2, 3))}, store.image, store.version)
+        await admin.move_partitions({("a", 0): Move(None)})
+        with pytest.raises(VersionConflict):
+            await store.commit(grown)
+        assert store.image.topics["a"].partitions[0].isr == (1, 2)
+
+    asyncio.run(live())
+
+
+def test_moves_of_many_topics_stay_small_enough_for_one_commit() -> None:
+    async def live() -> None:
+        store = MemoryStore(1, 2, 3)
+        admin = Controller(store, LiveConfig(BrokerSettings()), 1, ManualClock())
+        await admin.create_topics([NewTopic(f"t{number}", assignments=[(0, (1, 2))]) for number in range(600)])
+        store.commits.clear()
+        assert not await admin.move_partitions({(f"t{number}", 0): Move((3, 2)) for number in range(600)})
+        assert sum(len(writes) for writes in store.commits) == 1200
+        assert max(len(writes) for writes in store.commits) <= WRITES_AT_ONCE
 
     asyncio.run(live())
 
