@@ -82,6 +82,9 @@ class _ProducerIds(Struct):
     version: int = 1
 
 
+_decode_topic = msgspec.json.Decoder(_Topic).decode
+
+
 def topic_path(topic: str) -> str:
     return _TOPICS + topic
 
@@ -127,7 +130,19 @@ def topic_document(topic_id: UUID, partitions: Sequence[PartitionImage], *, dele
 
 def partitions_in(topic_document: bytes) -> int:
     """How many partitions a topic's document speaks of."""
-    return len(msgspec.json.decode(topic_document, type=_Topic).partitions)
+    return len(_decode_topic(topic_document).partitions)
+
+
+def topic_id_in(topic_document: bytes) -> UUID:
+    """The id that a topic's document gives it."""
+    return parse_topic_id(_decode_topic(topic_document).topic_id)
+
+
+def topic_concerned(path: str) -> str | None:
+    """The topic that a document belongs to: its own, the state of a partition, its settings; None for all others."""
+    if path.startswith(_TOPIC_CONFIGS):
+        return path.removeprefix(_TOPIC_CONFIGS)
+    return path.removeprefix(_TOPICS).partition("/")[0] if path.startswith(_TOPICS) else None
 
 
 def topic_of(path: str) -> str | None:
@@ -231,7 +246,7 @@ def _change_topics(image: ClusterImage, edits: Mapping[str, _TopicEdit]) -> Imag
             document = None if edit.topic is None else _decode_topic(edit.topic)
             deleting.pop(name, None)
             if document is not None and document.deleting is True:
-                deleting[name] = len(document.partitions)
+                deleting[name] = _written(name, document, _TopicEdit(), None)
                 document = None
             changed[name] = None if document is None else _written(name, document, edit, image.topics.get(name))
         else:
@@ -298,7 +313,6 @@ def _held(document: _Topic, number: str) -> _Held:
     )
 
 
-_decode_topic = msgspec.json.Decoder(_Topic).decode
 _decode_state = msgspec.json.Decoder(_PartitionState).decode
 
 

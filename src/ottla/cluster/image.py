@@ -84,8 +84,8 @@ class ClusterImage(Struct, frozen=True):
     names_by_id: Mapping[UUID, str] = Map()
     broker_configs: Mapping[str, Mapping[str, str]] = {}
     group_configs: Mapping[str, Mapping[str, str]] = {}
-    deleting: Mapping[str, int] = {}
-    """Topics whose deletion was begun and is not complete, with their numbers of partitions. Their names are taken."""
+    deleting: Mapping[str, TopicImage] = {}
+    """Topics whose deletion was begun and is not complete, without what is known of leaders. Their names are taken."""
 
     def topic_by_id(self, topic_id: UUID) -> TopicImage | None:
         name = self.names_by_id.get(topic_id)

@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from tests.unit.cluster.building import PARTITION, creation
@@ -92,12 +94,14 @@ def test_it_can_be_cut_short_anywhere(
     whole = ZooKeeperStore._commit_piece
     left = commits_done
 
-    async def commit_piece(store: ZooKeeperStore, writes: list[Write], *, as_controller: bool) -> None:
+    async def commit_piece(
+        store: ZooKeeperStore, writes: list[Write], ids: Mapping[str, UUID], *, as_controller: bool
+    ) -> None:
         nonlocal left
         if left == 0:
             raise _Cut
         left -= 1
-        await whole(store, writes, as_controller=as_controller)
+        await whole(store, writes, ids, as_controller=as_controller)
 
     async def scenario() -> None:
         with monkeypatch.context() as patched:

@@ -2,7 +2,8 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from uuid import UUID
 
 import pytest
 from tests.unit.cluster.building import a_broker, creation, deletion, state
@@ -432,6 +433,31 @@ def test_a_topic_too_big_for_one_request_comes_and_goes_in_pieces(world: World) 
     world.run(scenario())
 
 
+def test_a_late_write_for_a_deleted_topic_does_not_hit_its_successor(world: World) -> None:
+    """The versions of the new topic's documents are those of the old one's: the id tells them apart."""
+
+    async def scenario() -> None:
+        late, other = await opened(world, "a"), await opened(world, "b")
+        await other.commit([*creation("t", 2), Write(topic_config_path("t"), config_document({"x": "1"}), ABSENT)])
+        await until(lambda: "t" in late.image.topics)
+        late._follower.cancel()  # type: ignore[union-attr]  # it stands still
+        old = late.image.topics["t"].topic_id
+        await other.commit(deletion(other, "t"))
+        await other.commit([*creation("t", 2), Write(topic_config_path("t"), config_document({"x": "2"}), ABSENT)])
+        new = other.image.topics["t"]
+        assert new.topic_id != old
+        config = Write(topic_config_path("t"), config_document({"x": "late"}), 0)
+        for write in (state(late, "t", 0, leader=9, epoch=9), config):
+            assert write.expected == other.version(write.path) == 0
+        with pytest.raises(VersionConflict):
+            await late.commit([state(late, "t", 0, leader=9, epoch=9), config])
+        assert late.image.topics["t"] == new
+        await late.commit([state(late, "t", 0, leader=2, epoch=1)])
+        await closed(late, other)
+
+    world.run(scenario())
+
+
 def test_a_document_too_large_for_zookeeper_is_refused_in_words(world: World) -> None:
     async def scenario() -> None:
         store = await opened(world, "a")
@@ -455,12 +481,12 @@ def test_big_commits_may_be_cut_short_anywhere(model_world: ModelWorld, pieces_d
         dying, other = await opened(model_world, "a"), await opened(model_world, "b")
         left = pieces_done
 
-        async def commit_piece(writes: list[Write], *, as_controller: bool) -> None:
+        async def commit_piece(writes: list[Write], ids: Mapping[str, UUID], *, as_controller: bool) -> None:
             nonlocal left
             if left == 0:
                 raise _Cut
             left -= 1
-            await whole(writes, as_controller=as_controller)
+            await whole(writes, ids, as_controller=as_controller)
 
         whole = dying._commit_piece
         dying._commit_piece = commit_piece  # type: ignore[method-assign]

@@ -2,22 +2,25 @@
 
 Documents are nodes on their own paths; nodes without data only hold others. Beside them:
 
+    /brokers/topics/<topic>/id-<id>   there as long as the topic is this one and not another of the same name
     /changes/change-<number>   one per commit: the documents it wrote, with their versions
     /brokers/ids/<id>          a broker that runs (ephemeral)
     /controller                the controller (ephemeral), with its epoch
     /controller_epoch          the last controller's epoch; its version is what a deposed controller fails on
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
+from uuid import UUID
 
 import msgspec
 from msgspec import Struct
 
-from ottla.cluster.documents import partition_of, topic_document, topic_of
+from ottla.cluster.documents import partition_of, topic_concerned, topic_document, topic_id_in, topic_of
 from ottla.cluster.image import NO_CONTROLLER, BrokerImage, ClusterImage, Endpoint
 from ottla.cluster.store import ABSENT, Write
-from ottla.cluster.zookeeper.client import Create, Delete, Operation, Set
+from ottla.cluster.zookeeper.client import Check, Create, Delete, Operation, Set
+from ottla.model.names import format_topic_id
 
 CHANGES = "/changes"
 BROKERS = "/brokers/ids"
@@ -42,7 +45,7 @@ HOLDERS = (
 
 NOT_DOCUMENTS = frozenset({BROKERS, CHANGES, CONTROLLER, CONTROLLER_EPOCH, "/zookeeper"})
 
-OPERATIONS_MAX = 1_000
+OPERATIONS_MAX = 1_500
 BYTES_MAX = 700_000
 """Of the requests of one commit; a server takes a little more than a million by default (jute.maxbuffer)."""
 _OPERATION_BYTES = 60
@@ -158,12 +161,43 @@ NOBODY = (NO_CONTROLLER, 0)
 # -- commits
 
 
-def operations(writes: Iterable[Write]) -> list[tuple[Operation, str]]:
-    """What writes these documents, in an order that ZooKeeper can follow; each with the document it is about."""
+def topic_ids(writes: Iterable[Write], image: ClusterImage) -> dict[str, UUID]:
+    """Of the topics that these writes are about, as far as they are known or are created by them."""
+    found: dict[str, UUID] = {}
+    for path, data, expected in writes:
+        name = topic_concerned(path)
+        if name is None:
+            continue
+        if topic_of(path) is not None and data is not None and expected == ABSENT:
+            found[name] = topic_id_in(data)
+        elif name not in found:
+            known = image.topics.get(name) or image.deleting.get(name)
+            if known is not None:
+                found[name] = known.topic_id
+    return found
+
+
+def operations(writes: Sequence[Write], ids: Mapping[str, UUID]) -> list[tuple[Operation, str]]:
+    """What writes these documents, in an order that ZooKeeper can follow; each with the document it is about.
+
+    Versions begin anew when a topic is deleted and created again, so a late write for the old one could pass for one
+    for the new one. Therefore the topic's id is checked as well.
+    """
+    created = {topic_of(write.path) for write in writes if write.data is not None and write.expected == ABSENT}
     done: list[tuple[Operation, str]] = []
+    checked: set[str] = set()
+    for write in writes:
+        name = topic_concerned(write.path)
+        if name is not None and name in ids and name not in created and name not in checked:
+            checked.add(name)
+            done.append((Check(_id_path(name, ids[name]), 0), write.path))
     for write in sorted(writes, key=_turn):
-        done += [(operation, write.path) for operation in _operations(write)]
+        done += [(operation, write.path) for operation in _operations(write, ids)]
     return done
+
+
+def _id_path(topic: str, topic_id: UUID) -> str:
+    return f"{TOPICS}/{topic}/id-{format_topic_id(topic_id)}"
 
 
 def _turn(write: Write) -> int:
@@ -174,14 +208,15 @@ def _turn(write: Write) -> int:
     return 0 if is_topic else 1
 
 
-def _operations(write: Write) -> Iterator[Operation]:
+def _operations(write: Write, ids: Mapping[str, UUID]) -> Iterator[Operation]:
     path, data, expected = write
-    holder = path.rpartition("/")[0]
+    holder, topic = path.rpartition("/")[0], topic_of(path)
     if data is None:
         if expected == ABSENT:
             return
-        if topic_of(path) is not None:
+        if topic is not None:
             yield Delete(f"{path}/partitions")
+            yield Delete(_id_path(topic, ids[topic]))
         yield Delete(path, expected)
         if partition_of(path) is not None:
             yield Delete(holder)
@@ -189,7 +224,8 @@ def _operations(write: Write) -> Iterator[Operation]:
         if partition_of(path) is not None:
             yield Create(holder, b"")
         yield Create(path, data)
-        if topic_of(path) is not None:
+        if topic is not None:
+            yield Create(_id_path(topic, ids[topic]), b"")
             yield Create(f"{path}/partitions", b"")
     else:
         yield Set(path, data, expected)
@@ -245,6 +281,6 @@ def _weight(writes: Iterable[Write]) -> tuple[int, int]:
     """Operations and bytes, each document counted twice: it is in the change log as well, with its quotes escaped."""
     count = size = 0
     for path, data, _ in writes:
-        count += 2
+        count += 3
         size += 3 * len(path) + 2 * _OPERATION_BYTES + (0 if data is None else 2 * len(data) + data.count(b'"'))
     return count, size

@@ -16,7 +16,8 @@ other. It never gives up.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
 
 from msgspec.structs import replace
 
@@ -49,6 +50,7 @@ from ottla.cluster.zookeeper.client import (
     Delete,
     NodeExists,
     NoNode,
+    Operation,
     RequestRefused,
     SessionEvent,
     SessionExpired,
@@ -148,12 +150,14 @@ class ZooKeeperStore:
 
     async def commit(self, writes: Sequence[Write], *, as_controller: bool = False) -> None:
         # What was begun is carried to its end even if the caller goes away: ZooKeeper and image must not part.
-        task = asyncio.ensure_future(self._commit(tuple(writes), as_controller=as_controller))
+        # The ids are those of the picture in which it was decided, not of one that comes before the task has its turn.
+        ids = layout.topic_ids(writes, self._image)
+        task = asyncio.ensure_future(self._commit(tuple(writes), ids, as_controller=as_controller))
         self._commits.add(task)
         task.add_done_callback(self._commits.discard)
         await asyncio.shield(task)
 
-    async def _commit(self, writes: tuple[Write, ...], *, as_controller: bool) -> None:
+    async def _commit(self, writes: tuple[Write, ...], ids: Mapping[str, UUID], *, as_controller: bool) -> None:
         if self._session is not Session.CONNECTED:
             raise StoreError("there is no connection to ZooKeeper")
         for path, _, expected in writes:
@@ -163,10 +167,10 @@ class ZooKeeperStore:
             if layout.too_large(write):
                 raise StoreError(f"{write.path} would be larger than ZooKeeper takes ({len(write.data or b'')} bytes)")
         for piece in layout.pieces(writes, self._image):
-            await self._commit_piece(piece, as_controller=as_controller)
+            await self._commit_piece(piece, ids, as_controller=as_controller)
 
-    async def _commit_piece(self, writes: list[Write], *, as_controller: bool) -> None:
-        steps = [*self._guard(as_controller=as_controller), *layout.operations(writes)]
+    async def _commit_piece(self, writes: list[Write], ids: Mapping[str, UUID], *, as_controller: bool) -> None:
+        steps = [*self._guard(as_controller=as_controller), *layout.operations(writes, ids)]
         try:
             await self._create_holders(writes)
             results = await self._client.multi([*(step for step, _ in steps), layout.change_operation(writes)])
@@ -175,7 +179,7 @@ class ZooKeeperStore:
         except RequestRefused as error:
             if error.index >= len(steps):
                 raise StoreError(f"there is no change log in ZooKeeper: {error}") from error
-            raise await self._conflict(writes, steps[error.index][1]) from error
+            raise await self._conflict(writes, *steps[error.index]) from error
         except ZooKeeperError as error:
             raise StoreError(str(error)) from error
         made = results[-1]
@@ -204,7 +208,7 @@ class ZooKeeperStore:
                     await self._create_if_missing(holder, b"")
                     self._holders.add(holder)
 
-    async def _conflict(self, writes: Sequence[Write], path: str) -> Exception:
+    async def _conflict(self, writes: Sequence[Write], failed: Operation, path: str) -> Exception:
         """Somebody was faster. Whoever decides again finds what they wrote."""
         if path == layout.CONTROLLER_EPOCH:
             self._controller.touch()
@@ -213,7 +217,7 @@ class ZooKeeperStore:
         with contextlib.suppress(OttlaError):
             await self._client.sync()
             await self._changes.catch_up()
-            if self.version(path) == expected:
+            if self.version(path) == expected and not isinstance(failed, Check):
                 log.warning("%s was changed, but not by a broker: reading everything again", path)
                 await self._changes.reload()
         return VersionConflict(path, expected, self.version(path))
@@ -253,7 +257,7 @@ class ZooKeeperStore:
         if not self._image.cluster_id:
             made = Write(CLUSTER_ID_PATH, cluster_id_document(format_topic_id(new_topic_id())), ABSENT)
             with contextlib.suppress(VersionConflict):  # another broker of this new cluster was faster
-                await self._commit((made,), as_controller=False)
+                await self._commit((made,), {}, as_controller=False)
         await self._read_brokers()
         await self._read_controller()
 
@@ -333,12 +337,13 @@ class ZooKeeperStore:
 
     async def _finish_deletions(self) -> None:
         """A deletion that was too big for one commit, and was cut short between its pieces."""
-        for topic, partitions in tuple(self._image.deleting.items()):
-            paths = [topic_config_path(topic), *(partition_path(topic, number) for number in range(partitions))]
-            writes = [Write(path, None, self.version(path)) for path in (*paths, topic_path(topic))]
+        for name, topic in tuple(self._image.deleting.items()):
+            states = (partition_path(name, number) for number in range(len(topic.partitions)))
+            paths = (topic_config_path(name), *states, topic_path(name))
+            writes = [Write(path, None, self.version(path)) for path in paths]
             with contextlib.suppress(VersionConflict, NotController, StoreError):
                 await self.commit([write for write in writes if write.expected != ABSENT], as_controller=True)
-                log.info("the deletion of topic %s is complete", topic)
+                log.info("the deletion of topic %s is complete", name)
 
     async def _trim(self) -> None:
         """Drop old changes. A broker that has not seen them by then reads everything."""
