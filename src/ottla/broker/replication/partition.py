@@ -7,19 +7,19 @@ of the log, and nothing of the rest costs anything.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 
 from ottla.broker.replication.leading import Leading, Pulse, Surroundings
 from ottla.broker.replication.progress import Progress
+from ottla.broker.replication.replica import Replica, tell
 from ottla.broker.replication.suspension import may_go_on
-from ottla.broker.replication.waiters import CommitWait, Watch
-from ottla.broker.storage.log import SIZE_MAX, AbortedTransaction, AppendResult, Log, LogSlice
+from ottla.broker.replication.waiters import CommitWait
+from ottla.broker.storage.log import AppendResult, Log
 from ottla.broker.storage.markers import Marker
 from ottla.broker.storage.validation import AppendOrigin
 from ottla.cluster.image import NO_LEADER, PartitionImage
 from ottla.config.topic import TopicSettings
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.protocol.compression import Buffer
 
 logger = logging.getLogger(__name__)
 
@@ -27,31 +27,21 @@ ACKS_ALL = -1
 NO_EPOCH = -1
 
 
-class Partition:
+class Partition(Replica):
     __slots__ = (
-        "_alone", "_flushing", "_high_watermark", "_leading", "_surroundings", "followers", "is_follower", "is_leader",
-        "isr", "leader", "leader_epoch", "log", "readers", "replicas", "topic_id", "tp",
+        "_leading", "_surroundings", "is_follower", "is_leader", "isr", "leader", "leader_epoch", "replicas",
     )  # fmt: skip
 
     def __init__(self, log: Log, surroundings: Surroundings, high_watermark: int | None = None) -> None:
-        self.log = log
-        self.tp = log.tp
-        self.topic_id = log.topic_id
+        super().__init__(log, high_watermark)
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
         self.replicas: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
         self.is_leader = False
         self.is_follower = False
-        # In the order in which they came, and are told: a set's order would differ from run to run.
-        self.readers: dict[Watch, None] = {}
-        self.followers: dict[Watch, None] = {}
         self._surroundings = surroundings
         self._leading: Leading | None = None
-        self._alone = False
-        """Whether this leader is all that counts: then what is appended is committed."""
-        self._high_watermark = max(log.start_offset, min(high_watermark or 0, log.end_offset))
-        self._flushing = asyncio.Lock()
 
     # -- roles
 
@@ -130,31 +120,12 @@ class Partition:
             leading.deletions.fail(error)
         self._stir()
 
-    def _stir(self) -> None:
-        for watch in (*self.readers, *self.followers):
-            watch.changed()
-
-    def use_log(self, log: Log) -> None:
-        """The log has moved to another directory."""
-        log.producers.replicated = not self._alone
-        self.log = log
-
     def reconfigure(self, settings: TopicSettings) -> None:
         self.log.reconfigure(settings)
         if self._leading is not None:
             self._after_isr_change()
 
     # -- facts
-
-    @property
-    def high_watermark(self) -> int:
-        """Everything before it is on every in-sync replica and will never be lost with one of them."""
-        return self.log.end_offset if self._alone else self._high_watermark
-
-    @property
-    def last_stable_offset(self) -> int:
-        """Up to where every transaction is decided: what a reader of committed records may see."""
-        return min(self.log.first_unstable_offset, self.high_watermark)
 
     @property
     def low_watermark(self) -> int:
@@ -180,10 +151,6 @@ class Partition:
             return False
         in_sync = {*self.isr, *(leading.progress.pending or ())}
         return may_go_on(self._surroundings.node_id, in_sync, leading.last_fetches(), now_s, timeout_s)
-
-    def open_transaction(self, producer_id: int, producer_epoch: int | None = None) -> int | None:
-        """The first offset of the producer's open transaction (of this epoch, when one is given)."""
-        return self.log.producers.open_transaction(producer_id, producer_epoch)
 
     def check_leader(self) -> None:
         if not self.is_leader:
@@ -261,7 +228,7 @@ class Partition:
         return result
 
     def _tell_appended(self, size: int, stable_before: int | None = None) -> None:
-        _tell(self.followers, size)
+        tell(self.followers, size)
         if self._alone and self.readers:
             if stable_before is not None:
                 decided = self._bytes_between(stable_before, self.last_stable_offset)
@@ -269,16 +236,6 @@ class Partition:
                 # New data is undecided as long as any transaction is open: what is behind it is not readable either.
                 decided = size if self.log.producers.first_unstable_offset() is None else 0
             self._tell_readers(size, decided)
-
-    def _tell_readers(self, size: int, decided: int) -> None:
-        for watch in tuple(self.readers):
-            watch.arrived(decided if watch.committed_only else size)
-
-    def _bytes_between(self, start: int, end: int) -> int:
-        try:
-            return self.log.bytes_between(start, end)
-        except ApiError:
-            return SIZE_MAX  # whoever waits meets the same error when it reads
 
     # -- waiting for the replicas
 
@@ -316,17 +273,6 @@ class Partition:
     async def _replicated_and_flushed(self, replicated: "asyncio.Future[None]", offset: int) -> None:
         await replicated
         await self.flush_to(offset)
-
-    @property
-    def flush_due(self) -> bool:
-        """Whether flush.messages asks for a flush before the last append is acknowledged."""
-        return self.log.flush_required
-
-    async def flush_to(self, offset: int) -> None:
-        """Return once everything before `offset` is on the disk. Callers that come together share one flush."""
-        async with self._flushing:
-            if self.log.recovery_point < offset:
-                await asyncio.to_thread(self.log.flush)
 
     # -- followers of this leader
 
@@ -367,8 +313,10 @@ class Partition:
         if self._leading is not None and follower is not None and follower.broker_epoch <= epoch:
             self._leading.progress.forget(replica)
             self._leading.pulses.pop(replica, None)
+            tell(self.followers, 0)  # a session in which nothing moves has to be asked again how far it is
             self._settle()
             self._leading.deletions.reached(self.low_watermark)
+        self._look_for_joiners()
 
     def wanted_isr(self) -> tuple[int, ...] | None:
         """The in-sync replicas as they should be, if that is not what they are. None while a change is under way."""
@@ -409,6 +357,16 @@ class Partition:
         if not self.enough_replicas:
             self._leading.commits.fail(self._too_few(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
         self._settle()
+        self._look_for_joiners()
+
+    def _on_committed_to(self, high_watermark: int) -> None:
+        if self._leading is not None:
+            self._leading.commits.reached(high_watermark)
+
+    def _look_for_joiners(self) -> None:
+        """Followers of idle partitions do not fetch anew only because the metadata changed."""
+        if self._leading is not None and self._leading.progress.joiners(self.high_watermark):
+            self._surroundings.isr_wanted(self)
 
     def check_progress(self) -> None:
         """Look again although nobody fetched: time alone can change who counts."""
@@ -432,84 +390,7 @@ class Partition:
             self._count_alone(alone=False)
             self._advance(max(before, reached))
 
-    def _count_alone(self, *, alone: bool) -> None:
-        if alone == self._alone:
-            return
-        if self._alone:
-            self._high_watermark = self.log.end_offset
-        else:
-            self.log.producers.committed_to(self.log.end_offset)
-        self._alone = alone
-        self.log.producers.replicated = not alone
-
-    def _advance(self, high_watermark: int) -> None:
-        before = self._high_watermark
-        if high_watermark <= before:
-            return
-        producers = self.log.producers
-        stable_before = before
-        if producers.first_unstable_offset() is not None:
-            stable_before = self.last_stable_offset
-            producers.committed_to(high_watermark)
-        self._high_watermark = high_watermark
-        self._moved(before, high_watermark, stable_before)
-
-    def _moved(self, before: int, high_watermark: int, stable_before: int) -> None:
-        if high_watermark <= before:
-            return
-        if self._leading is not None:
-            self._leading.commits.reached(high_watermark)
-        if self.readers:
-            size = self._bytes_between(before, high_watermark)
-            decided = size
-            if stable_before != before or self.log.producers.first_unstable_offset() is not None:
-                decided = self._bytes_between(stable_before, self.last_stable_offset)
-            self._tell_readers(size, decided)
-        _tell(self.followers, 0)
-
-    # -- following
-
-    def replicate(self, records: Buffer, now_ms: int) -> AppendResult:
-        """Append what the leader sent."""
-        return self.log.append_as_follower(records, now_ms)
-
-    def follow(self, leader_high_watermark: int, leader_start: int) -> None:
-        """Take over how far the leader says that everything is committed, and where its log begins."""
-        self._advance(min(leader_high_watermark, self.log.end_offset))
-        if self.log.start_offset < leader_start <= self.log.end_offset:
-            self.log.delete_records_before(leader_start)
-            self._high_watermark = max(self._high_watermark, leader_start)
-
-    def truncate_to(self, offset: int) -> None:
-        """Cut off what the leader does not have."""
-        if offset < self._high_watermark:
-            logger.warning(
-                "%s is cut to %d, below its high watermark %d: a leader was elected that misses committed records",
-                self.tp, offset, self._high_watermark,
-            )  # fmt: skip
-        self.log.truncate_to(offset)
-        self._high_watermark = min(self._high_watermark, self.log.end_offset)
-        self.log.producers.committed_to(self._high_watermark)
-
-    def start_anew_at(self, offset: int) -> None:
-        """Begin again where the leader's log begins."""
-        self.log.restart_at(offset)
-        self._high_watermark = offset
-
-    # -- reading
-
-    def read(self, offset: int, max_bytes: int, *, min_one_batch: bool) -> LogSlice:
-        return self.log.read(offset, max_bytes, self.high_watermark, min_one_batch=min_one_batch)
-
-    def read_committed(
-        self, offset: int, max_bytes: int, *, min_one_batch: bool
-    ) -> tuple[LogSlice, list[AbortedTransaction]]:
-        """Records of decided transactions, and the aborted ones among these, which the reader must skip."""
-        return self.log.read_committed(offset, max_bytes, self.last_stable_offset, min_one_batch=min_one_batch)
-
-    def read_uncommitted(self, offset: int, max_bytes: int, *, min_one_batch: bool) -> LogSlice:
-        """What followers get: everything to the end of the log."""
-        return self.log.read(offset, max_bytes, SIZE_MAX, min_one_batch=min_one_batch)
+    # -- deleting
 
     def delete_records_before(self, offset: int) -> None:
         """Make `offset` the first of the log. Followers hear of it in answer to the fetches they have waiting."""
@@ -527,8 +408,3 @@ class Partition:
         self.check_leader()
         assert self._leading is not None
         return self._leading.deletions.add(offset, done)
-
-
-def _tell(watches: Iterable[Watch], size: int) -> None:
-    for watch in tuple(watches):
-        watch.arrived(size)
