@@ -99,7 +99,8 @@ class Partitions:
         for name, index in tuple(self._by_name):
             topic = image.topics.get(name)
             if topic is None or index >= len(topic.partitions) or topic.topic_id != self._by_name[name, index].topic_id:
-                self._drop((name, index))
+                # It was deleted while nobody told. Should the metadata themselves have been lost, the records are not.
+                self._drop((name, index), set_aside=True)
         for topic in image.topics.values():
             self._apply_topic(topic)
         self._loading = False
@@ -189,15 +190,19 @@ class Partitions:
         for index in range(len(topic.partitions)):
             self._drop((topic.name, index))
 
-    def _drop(self, key: tuple[str, int]) -> None:
-        """Stop a replica that is not this broker's any more, and delete its log."""
+    def _drop(self, key: tuple[str, int], *, set_aside: bool = False) -> None:
+        """Stop a replica that is not this broker's any more, and delete its log or put it out of the way."""
         partition = self._by_name.pop(key, None)
         if partition is None:
             return
         partition.stop()
         self._tell(partition)
         try:
-            self._logs.delete(partition.tp)
+            if set_aside:
+                log.warning("%s belongs to no topic and is set aside", partition.tp)
+                self._logs.mark_stray(partition.tp)
+            else:
+                self._logs.delete(partition.tp)
         except ApiError:
             log.exception("cannot delete the log of %s", partition.tp)
 

@@ -203,6 +203,8 @@ class WorldBroker:
 
     def __init__(self, world: "World", node_id: int, directory: Path, settings: dict[str, str]) -> None:
         given = {"node.id": str(node_id), "log.dirs": str(directory), **FAST, **settings}
+        if world.spare_directories:
+            given["log.dirs"] += f",{directory}-spare"
         rack = world.racks.get(node_id)
         if rack is not None:
             given["broker.rack"] = rack
@@ -330,6 +332,7 @@ class World:
         self.calls: list[tuple[int, int, TopLevel]] = []
         self.parked: dict[tuple[int, int, str], Parked] = {}
         self.racks: dict[int, str] = {}
+        self.spare_directories = False
 
     def next_number(self) -> int:
         self._number += 1
