@@ -23,6 +23,7 @@ from ottla.model.errors import OttlaError
 log = logging.getLogger("ottla.simulation")
 
 START_AGAIN_SECONDS = 0.5
+STOP_SECONDS_MAX = 30.0
 WALL_CLOCK_MS = 1_700_000_000_000
 SESSION_TIMEOUT_MS = 3_000
 SETTINGS = {
@@ -78,6 +79,8 @@ class SimulatedBroker:
         self.ready = False
         """Whether it serves."""
         self.failures_to_start: list[str] = []
+        self.stopping: asyncio.Task[None] | None = None
+        """While it hands over and ends."""
         self._loop = loop
         self._network = network
         self._open_store = open_store
@@ -150,13 +153,23 @@ class SimulatedBroker:
         else:
             self.machine.kill_process()
 
-    async def stop(self) -> None:
-        """As on SIGTERM: hand over, then end."""
+    def stop(self) -> "asyncio.Task[None]":
+        """As on SIGTERM: hand over, then end. A process that takes too long is killed."""
+        if self.stopping is None:
+            self.stopping = self._loop.create_task(self._stop(), context=contextvars.Context())
+        return self.stopping
+
+    async def _stop(self) -> None:
         node = self.node
         if node is None or not self.ready:
             self.kill()
+            self.stopping = None
             return
         host = self.host
-        await self._loop.create_task(node.stop(), context=host_context(host))
+        ending = self._loop.create_task(node.stop(), context=host_context(host))
+        await asyncio.wait([ending], timeout=STOP_SECONDS_MAX)
         if self.host is host and not host.stopped:
             self.kill()
+        self.stopping = None
+        if ending.done() and not ending.cancelled() and ending.exception() is not None:
+            self._loop.failures.append({"message": f"{self.site} does not stop", "exception": ending.exception()})

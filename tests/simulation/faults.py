@@ -33,7 +33,7 @@ class Faults:
         self._chance = chance
         self.done: list[str] = []
         self.elections: set[TopicPartition] = set()
-        """Partitions for which somebody asked for an election."""
+        """Partitions for which somebody asked for an election or a move."""
         self._under_way: set[asyncio.Task[None]] = set()
         self._admin: Client | None = None
         self._kinds: dict[str, tuple[int, Callable[[], Awaitable[None]]]] = {
@@ -43,6 +43,7 @@ class Faults:
             "pause": (4, self._pause),
             "partition": (4, self._partition),
             "one-way": (2, self._one_way),
+            "cut-off": (3, self._cut_off),
             "breaks": (2, self._breaks),
             "slow": (2, self._slow),
             "zookeeper-isolated": (3, self._isolate_from_zookeeper),
@@ -92,6 +93,9 @@ class Faults:
             world.zookeeper.heal(broker.site)
             if broker.host.paused:
                 world.loop.resume(broker.host)
+        for broker in world.brokers:
+            if broker.stopping is not None:
+                await asyncio.wait([broker.stopping])
             if not broker.runs:
                 broker.start()
 
@@ -131,10 +135,7 @@ class Faults:
         if broker is None:
             return
         self._note("stop", broker.site)
-        stopping = self._world.loop.create_task(broker.stop())
-        await asyncio.wait([stopping], timeout=30.0)
-        if broker.runs and not stopping.done():
-            broker.kill()
+        await asyncio.wait([broker.stop()])
         self._note("stopped", broker.site)
         await self._start_later(broker)
 
@@ -181,6 +182,17 @@ class Faults:
         self._world.network.cut([one], [other], both_ways=False)
         await asyncio.sleep(self._while_down())
         self._note("heal")
+        self._world.network.heal()
+
+    async def _cut_off(self) -> None:
+        """A broker reaches neither the others nor ZooKeeper, but clients reach it: it must not do them any harm."""
+        broker = self._chance.choice(self._world.brokers)
+        self._note("cut-off", broker.site)
+        self._world.network.cut([broker.site], [each.site for each in self._world.brokers if each is not broker])
+        self._world.zookeeper.isolate(broker.site)
+        await asyncio.sleep(self._while_down())
+        self._note("heal")
+        self._world.zookeeper.heal(broker.site)
         self._world.network.heal()
 
     async def _breaks(self) -> None:
@@ -253,6 +265,7 @@ class Faults:
         ids = self._world.broker_ids
         replicas = self._chance.sample(ids, min(3, len(ids)))
         self._note("reassign", f"{partition} to {replicas}")
+        self.elections.add(partition)
         wanted = ReassignablePartition(partition_index=partition.partition, replicas=replicas)
         request = AlterPartitionReassignmentsRequest(
             topics=[ReassignableTopic(name=partition.topic, partitions=[wanted])]

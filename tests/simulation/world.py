@@ -256,6 +256,10 @@ class World:
                 wrong.append(f"{partition}: {state.leader} does not know that it leads")
         return wrong
 
+    def _uncommitted(self) -> bool:
+        leaders = [self.leader_of(partition) for partition in self.observer.states]
+        return any(leader is None or leader.high_watermark < leader.log.end_offset for leader in leaders)
+
     async def _finish(self) -> None:
         """Let clients end what they are at, write something everywhere, then read everything."""
         self._end_clients()
@@ -266,7 +270,10 @@ class World:
                     if isinstance(client, PlainProducer):
                         for partition in client.partitions:
                             await client.host_task(client.send(partition, 1))
-                    elif isinstance(client, Copier):
+                while self._uncommitted():  # noqa: ASYNC110  # what only the leader acknowledged
+                    await asyncio.sleep(SAMPLE_SECONDS)
+                for client in self._clients:
+                    if isinstance(client, Copier):
                         await client.host_task(client.catch_up())
                 for committed in (True, False):
                     await self._read_all(committed=committed)
@@ -327,6 +334,7 @@ def run(seed: int, plan: Plan | None = None, *, verbose: bool = False) -> Result
             with names_watched([broker.machine for broker in world.brokers]), _logs_heard(world):
                 _run_to_end(world)
                 result = world.result()
+            with _unheard():
                 _let_go(world)
             return result
     finally:
@@ -398,12 +406,18 @@ def _everything_by_chance(seed: int) -> Iterator[None]:
 
 def _collect() -> None:
     """Let go of what was left half done. Its last words are of no interest."""
+    with _unheard():
+        gc.collect()
+    gc.freeze()  # what is left has come to stay: modules, compiled codecs
+
+
+@contextlib.contextmanager
+def _unheard() -> Iterator[None]:
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     with mock.patch.object(sys, "unraisablehook"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        gc.collect()
-    gc.freeze()  # what is left has come to stay: modules, compiled codecs
+        yield
     logging.disable(before)
 
 

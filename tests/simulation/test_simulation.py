@@ -1,0 +1,52 @@
+"""The simulation itself: seeds that hold, seeds that replay, and bugs on purpose that are found."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from tests.simulation import invariants
+from tests.simulation.planted import PLANTED, Planted
+from tests.simulation.world import run
+
+SEEDS = "0-29"
+SEEDS_MAX = 40
+"""So many runs at most until a planted bug is found."""
+
+
+def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.simulation", *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def test_seeds() -> None:
+    """Many more run by hand: python -m tests.simulation --seeds 0-9999 --jobs 2."""
+    done = simulate("--seeds", SEEDS)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_seed_replays_exactly() -> None:
+    """In one process, and in others, whatever the order of their sets would be."""
+    os.environ.pop("PYTHONHASHSEED", None)
+    traces = {simulate("--seed", "3").stdout.splitlines()[-1] for _ in range(2)}
+    assert len(traces) == 1
+    assert run(3).trace == run(3).trace
+
+
+def test_another_seed_is_another_run() -> None:
+    assert run(1).trace != run(2).trace
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
+def test_planted_bugs_are_found(planted: Planted) -> None:
+    for seed in range(SEEDS_MAX):
+        with planted.plant():
+            result = run(seed, planted.plan())
+        if {violation.invariant for violation in result.violations} & set(planted.broken):
+            return
+    pytest.fail(f"{planted.broken} did not notice in {SEEDS_MAX} runs")
+
+
+def test_every_invariant_has_a_planted_bug() -> None:
+    assert {name for planted in PLANTED for name in planted.broken} == {kind.__name__ for kind in invariants.ALL}
