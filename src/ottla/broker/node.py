@@ -190,13 +190,14 @@ class Node:
         return [str(listener.address._replace(port=listener.port)) for listener in self._server.listeners]
 
     async def stop(self) -> None:
+        # Who still fetches when it leaves the in-sync replicas is taken in again at once.
+        await self.fetchers.stop()
         if self._registered and self.config.broker.controlled_shutdown_enable:
             await membership.hand_over(self.store, self.node_id, self.clock)
         self._loop = None
         for task in self._leaving:
             task.cancel()
         await self.leading.stop()
-        await self.fetchers.stop()
         await self.isr.stop()
         # First whatever is parked is answered: a consumer waiting in a rebalance must not hold up the stop.
         self.groups.shutdown()
