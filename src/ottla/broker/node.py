@@ -122,6 +122,8 @@ class Node:
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._leaving: set[asyncio.Task[None]] = set()
+        self.on_hopeless: Callable[[], None] | None = None
+        """Told when this broker has no disk left and had better end."""
         self.cleaner = LogCleaner(self.logs, lambda: self.config.broker, self.clock)
         self.peers = peers or ConnectedPeers(self.node_id, self.store, inter_broker_listener(settings))
         self.partitions = Partitions(self.node_id, self.logs, self.config, self.clock)
@@ -250,6 +252,9 @@ class Node:
 
     def _leave_failed_logs(self) -> None:
         """Replicas on disks that failed play no part here; other brokers take over what they can."""
+        if self.logs.all_offline and self.on_hopeless is not None:
+            log.error("every log directory has failed: the broker stops")
+            self.on_hopeless()
         lost = self.partitions.leave_failed()
         if lost:
             work = lost_logs.leave_to_others(self.store, self.node_id, self.clock, lost)
@@ -265,6 +270,8 @@ class Node:
     def _on_change(self, change: ImageChange) -> None:
         self._apply_settings(change)
         self.partitions.apply(change)
+        if change.topics and self._loop is not None and self.logs.any_offline:
+            self._leave_failed_logs()
         gone = [topic.name for topic in change.removed if topic.name not in change.new.topics]
         if gone:
             self.groups.on_topics_deleted(gone)
@@ -423,6 +430,7 @@ async def _serve(settings: BrokerSettings, announce: Callable[[str], None]) -> i
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     node = Node(settings, await open_store(settings))
+    node.on_hopeless = stopped.set
     try:
         addresses = await node.start()
         _calm_garbage_collection()
@@ -431,5 +439,6 @@ async def _serve(settings: BrokerSettings, announce: Callable[[str], None]) -> i
         await stopped.wait()
         log.info("stopping")
     finally:
+        hopeless = node.logs.all_offline
         await node.stop()
-    return 0
+    return 1 if hopeless else 0

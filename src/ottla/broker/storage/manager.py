@@ -266,6 +266,14 @@ class LogManager:
         self._adopt(log, directory)
         return log
 
+    @property
+    def any_offline(self) -> bool:
+        return any(directory.failure is not None for directory in self.dirs)
+
+    @property
+    def all_offline(self) -> bool:
+        return all(directory.failure is not None for directory in self.dirs)
+
     def check_all_online(self, tp: TopicPartition) -> None:
         """Refuse to take an empty log for that of an old partition: its own may lie in a directory that failed."""
         failed = [directory.failure for directory in self.dirs if directory.failure is not None]
