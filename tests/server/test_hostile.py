@@ -195,7 +195,8 @@ def test_records_that_are_not_records(
             too_long,
         ):
             data = PartitionProduceData(index=0, records=records)
-            request = ProduceRequest(acks=-1, topic_data=[TopicProduceData(name=topic, partition_data=[data])])
+            topics = [TopicProduceData(name=topic, partition_data=[data])]
+            request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=topics)
             answer = connection.call(request, 9, ProduceResponse)
             assert answer.responses[0].partition_responses[0].error_code in {
                 ErrorCode.CORRUPT_MESSAGE,
@@ -203,6 +204,7 @@ def test_records_that_are_not_records(
                 ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
             }, records
         data = PartitionProduceData(index=0, records=good)
-        request = ProduceRequest(acks=-1, topic_data=[TopicProduceData(name=topic, partition_data=[data])])
+        topics = [TopicProduceData(name=topic, partition_data=[data])]
+        request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=topics)
         answer = connection.call(request, 9, ProduceResponse)
         assert answer.responses[0].partition_responses[0].base_offset == 0, "nothing of the above was kept"

@@ -4,6 +4,8 @@ import struct
 import time
 from collections.abc import Callable
 
+import pytest
+
 from ottla.model.errors import ErrorCode
 from ottla.protocol.codec import decode
 from ottla.protocol.messages.api_versions import ApiVersionsRequest
@@ -15,6 +17,7 @@ from ottla.protocol.messages.produce import ProduceRequest, ProduceResponse
 from ottla.protocol.schema import TopLevel
 from ottla.testing import RunningBroker
 from ottla.testing.requests import FETCH_VERSION, PRODUCE_VERSION, create_topic, fetch_request, produce_request
+from ottla.testing.waiting import wait_until
 from ottla.testing.wire import WireConnection
 
 
@@ -56,8 +59,12 @@ def test_a_produce_without_acks_is_not_answered(ottla_broker: RunningBroker, uni
         assert create_topic(connection, topic) == ErrorCode.NONE
         for _ in range(3):
             connection.send(connection.frame(produce_request(topic, 0, [b"x"], acks=0), PRODUCE_VERSION))
-        answer = connection.call(fetch_request(topic, 0, 0), FETCH_VERSION, FetchResponse)
-        assert answer.responses[0].partitions[0].high_watermark == 3
+
+        def committed() -> int:
+            answer = connection.call(fetch_request(topic, 0, 0), FETCH_VERSION, FetchResponse)
+            return answer.responses[0].partitions[0].high_watermark
+
+        wait_until(lambda: committed() == 3, "all three are there, and the next answer is that of the next request")
 
 
 def test_a_fetch_is_woken_by_a_produce(ottla_broker: RunningBroker, unique: Callable[[str], str]) -> None:
@@ -75,6 +82,7 @@ def test_a_fetch_is_woken_by_a_produce(ottla_broker: RunningBroker, unique: Call
         assert time.monotonic() - begun < 10
 
 
+@pytest.mark.ottla(node_id=1)  # of one broker, also where the others are of a cluster
 def test_a_graceful_stop_answers_what_is_in_flight(ottla_fresh_broker: RunningBroker) -> None:
     running = ottla_fresh_broker
     with (

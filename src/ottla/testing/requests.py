@@ -2,8 +2,14 @@
 
 from collections.abc import Sequence
 
-from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from ottla.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from ottla.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -17,6 +23,7 @@ from ottla.testing.wire import WireConnection
 PRODUCE_VERSION = 9
 FETCH_VERSION = 12
 CREATE_TOPICS_VERSION = 5
+METADATA_VERSION = 9
 
 
 def produce_request(topic: str, partition: int, values: Sequence[bytes], *, acks: int = -1) -> ProduceRequest:
@@ -50,7 +57,18 @@ def fetch_request(
 
 
 def create_topic(connection: WireConnection, topic: str, partitions: int = 1) -> int:
-    """Create a topic and return the error code."""
+    """Create a topic that the broker at the other end leads, and return the error code.
+
+    In a cluster it has replicas on all brokers: a test that speaks to one of them wants that one to lead.
+    """
     wanted = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1)
+    brokers = connection.call(MetadataRequest(topics=[]), METADATA_VERSION, MetadataResponse).brokers
+    if len(brokers) > 1:
+        port = connection.socket.getpeername()[1]
+        ids = [broker.node_id for broker in sorted(brokers, key=lambda broker: broker.port != port)]
+        wanted.num_partitions = wanted.replication_factor = -1
+        wanted.assignments = [
+            CreatableReplicaAssignment(partition_index=number, broker_ids=ids) for number in range(partitions)
+        ]
     request = CreateTopicsRequest(topics=[wanted], timeout_ms=10_000)
     return connection.call(request, CREATE_TOPICS_VERSION, CreateTopicsResponse).topics[0].error_code
