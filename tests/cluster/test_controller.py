@@ -140,3 +140,15 @@ def test_a_move_that_takes_long_is_listed_and_given_up(
     assert tool("reassign-partitions", "--cancel", *plan) == 0
     assert f"Successfully cancelled partition reassignment for: {topic}-0" in capsys.readouterr().out
     assert sorted(brokers.partitions(topic)[topic, 0].replicas) == [1, 2]
+
+
+def test_settings_of_any_broker_are_changed_and_told(brokers: RunningCluster, tool: Tool, capsys: Captured) -> None:
+    for number in brokers.brokers:
+        entity = ("--entity-type", "brokers", "--entity-name", str(number))
+        assert tool("configs", "--alter", *entity, "--add-config", f"log.cleaner.backoff.ms={20_000 + number}") == 0
+    capsys.readouterr()
+    for number in brokers.brokers:
+        entity = ("--entity-type", "brokers", "--entity-name", str(number))
+        assert tool("configs", "--describe", *entity) == 0
+        assert f"log.cleaner.backoff.ms={20_000 + number} " in capsys.readouterr().out
+        assert tool("configs", "--alter", *entity, "--delete-config", "log.cleaner.backoff.ms") == 0

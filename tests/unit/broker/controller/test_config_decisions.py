@@ -120,3 +120,20 @@ def test_a_list_behaves_like_an_ordered_set(steps: list[tuple[Operation, str]]) 
         else:
             model.pop(word, None)
     assert configs["cleanup.policy"] == ",".join(model)
+
+
+def test_settings_of_other_brokers_are_decided_here_too() -> None:
+    set_it = [Alteration("log.cleaner.backoff.ms", Operation.SET, "7")]
+    image = ClusterImage(brokers={1: BrokerImage(1, None, ()), 2: BrokerImage(2, None, ())})
+    for name, refused in (("2", False), ("02", False), ("3", True), ("two", True)):
+        wish = ConfigChange(ResourceType.BROKER, name, set_it)
+        (outcome,) = plan_config_changes([wish], image, 1, BrokerSettings())
+        assert (outcome.refusal is not None) is refused
+        assert (outcome.configs == {"log.cleaner.backoff.ms": "7"}) is not refused
+
+
+def test_what_is_left_of_a_broker_that_is_gone_can_be_taken_away() -> None:
+    image = ClusterImage(brokers={1: BrokerImage(1, None, ())}, broker_configs={"9": {"message.max.bytes": "8"}})
+    wish = ConfigChange(ResourceType.BROKER, "9", [Alteration("message.max.bytes", Operation.DELETE, None)])
+    (outcome,) = plan_config_changes([wish], image, 1, BrokerSettings())
+    assert outcome.configs == {}
