@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 _counter = itertools.count(1)
 
+# Every JVM of a test lives for seconds or minutes on few cores: its second compiler and its parallel collector would
+# take more from the tests than they give.
+os.environ.setdefault("OTTLA_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 
 @pytest.fixture
 def unique() -> Callable[[str], str]:

@@ -60,7 +60,7 @@ def add_spark(parser: argparse.ArgumentParser) -> None:
 
 
 @contextmanager
-def running_spark(args: argparse.Namespace, name: str) -> "Iterator[SparkSession]":
+def running_spark(args: argparse.Namespace, name: str, *, short_lived: bool = False) -> "Iterator[SparkSession]":
     """Spark as the options want it. A session that was there before is used, and left running."""
     from pyspark.sql import SparkSession
 
@@ -68,7 +68,7 @@ def running_spark(args: argparse.Namespace, name: str) -> "Iterator[SparkSession
 
     conf = parse_pairs(args.conf, "--conf")
     was_there = SparkSession.getActiveSession() is not None
-    session = pipeline_session(name, args.master, conf)
+    session = pipeline_session(name, args.master, conf, short_lived=short_lived)
     try:
         yield session
     finally:

@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla pipeline replay-d
 
     places = parse_places(args.offsets) if args.offsets else []
     deployment = deploy_active(args.file, bootstrap=args.bootstrap_server, state_dir=args.state_dir)
-    with running_spark(args, f"{deployment.plan.name} replay") as spark:
+    with running_spark(args, f"{deployment.plan.name} replay", short_lived=True) as spark:
         letters = replay(deployment, spark, where=args.where, places=places, send=not args.dry_run)
     if args.json:
         print_json({"sent": not args.dry_run, "letters": [asdict(letter) for letter in letters]})

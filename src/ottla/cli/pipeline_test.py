@@ -56,7 +56,7 @@ def _run(args: argparse.Namespace) -> "list[tuple[Path, Outcome]]":
     from ottla.pipelines.runner.cases import run_case
     from ottla.pipelines.runner.deploy import deploy
 
-    with running_spark(args, "tests of pipelines") as spark:
+    with running_spark(args, "tests of pipelines", short_lived=True) as spark:
         outcomes = []
         for path in args.files:
             deployment = deploy(path, bootstrap=None, state_dir=Path())

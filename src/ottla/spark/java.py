@@ -32,7 +32,7 @@ def home_for_spark(java: Candidate, environment: Mapping[str, str]) -> Path:
     """A JAVA_HOME whose `bin/java` leaves out the incubator module. Made once, kept in the user's cache."""
     assert java.executable is not None
     script = _SCRIPT.format(java=shlex.quote(str(java.executable)))
-    for folder in _caches(environment):
+    for folder in cache_folders(environment):
         home = folder / f"java-{sha256(script.encode()).hexdigest()[:12]}"
         try:
             if home.is_dir() and home.stat().st_uid == os.getuid():
@@ -46,7 +46,8 @@ def home_for_spark(java: Candidate, environment: Mapping[str, str]) -> Path:
     )
 
 
-def _caches(environment: Mapping[str, str]) -> list[Path]:
+def cache_folders(environment: Mapping[str, str]) -> list[Path]:
+    """Where things can be kept that are made again if they are gone, the best place first."""
     cache = environment.get("XDG_CACHE_HOME")
     if not cache and environment.get("HOME"):
         cache = os.path.join(environment["HOME"], ".cache")

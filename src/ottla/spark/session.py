@@ -12,8 +12,9 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from ottla.config.java import find_java
+from ottla.config.java import Candidate, find_java
 from ottla.model.errors import OttlaError
+from ottla.spark.class_archive import archive_options
 from ottla.spark.java import home_for_spark
 
 LOCAL_MASTER = "local[*]"
@@ -23,6 +24,11 @@ _CHECKPOINT_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.Fi
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 LOG_LEVEL_VARIABLE = "OTTLA_SPARK_LOG_LEVEL"
 """Unset, Spark says nothing but what is in no exception; `warn`, `info` or `debug` shows its log."""
+JAVA_OPTIONS_VARIABLE = "OTTLA_JAVA_OPTIONS"
+"""More options for Spark's JVM, where there is no `--conf` to say them in."""
+_JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
+# Started with these and with its classes in an archive, a session costs a fifth of the processor time (measured).
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 _LOGGERS_THAT_ALSO_THROW = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 # Options and settings whose values Spark must not show in plans and configurations, beyond those it hides by itself.
@@ -39,7 +45,7 @@ DEFAULTS: Mapping[str, str] = {
     # Not `extraJavaOptions`: those are the user's, and come after these, so that they win.
     # The deep stack is for Spark itself: to tell interruptions of foreachBatch from failures it matches messages with
     # a regular expression that recurses for each character, and 1 MB is not enough for a long one.
-    "spark.driver.defaultJavaOptions": f'-Xss16m -Dlog4j2.configurationFile="{_LOG_SETTINGS.as_uri()}"',
+    _JAVA_OPTIONS: f'-Xss16m -Dlog4j2.configurationFile="{_LOG_SETTINGS.as_uri()}"',
     "spark.redaction.regex": _HIDDEN,
     "spark.sql.redaction.options.regex": f"{_HIDDEN}|url",
     "spark.ui.enabled": "false",
@@ -52,13 +58,28 @@ class SparkDidNotStart(OttlaError):
     """The JVM ended before it could be talked to."""
 
 
-def build_session(name: str, master: str = LOCAL_MASTER, conf: Mapping[str, str] | None = None) -> SparkSession:
-    """Start Spark, or get the session that runs; `conf` wins over what is set here."""
+def build_session(
+    name: str, master: str = LOCAL_MASTER, conf: Mapping[str, str] | None = None, *, short_lived: bool = False
+) -> SparkSession:
+    """Start Spark, or get the session that runs; `conf` wins over what is set here.
+
+    `short_lived`: it will have little to do, so that Java should not spend time on making it quick.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = dict(DEFAULTS)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings.update(_LOOPBACK)
+    starts = SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ
+    java = find_java(os.environ, wanted_by="Spark") if starts else None
+    if java is not None:
+        options = (
+            settings[_JAVA_OPTIONS],
+            archive_options(java, os.environ),
+            _SHORT_LIVED if short_lived else "",
+            os.environ.get(JAVA_OPTIONS_VARIABLE, ""),
+        )
+        settings[_JAVA_OPTIONS] = " ".join(text for text in options if text)
     settings.update(conf or {})
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
@@ -66,7 +87,7 @@ def build_session(name: str, master: str = LOCAL_MASTER, conf: Mapping[str, str]
     if LOG_LEVEL_VARIABLE not in os.environ:
         for logger in _LOGGERS_THAT_ALSO_THROW:
             PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL)
-    with _java_for_a_new_jvm():
+    with _environment_of_a_new_jvm(java):
         try:
             return builder.getOrCreate()
         except PySparkRuntimeError as error:
@@ -79,17 +100,23 @@ def build_session(name: str, master: str = LOCAL_MASTER, conf: Mapping[str, str]
 
 
 @contextlib.contextmanager
-def _java_for_a_new_jvm() -> Iterator[None]:
-    """JAVA_HOME as Spark's scripts need it, only while they start: programs started later get the user's."""
-    if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+def _environment_of_a_new_jvm(java: Candidate | None) -> Iterator[None]:
+    """What Spark's scripts need, only while they start: programs started later get the user's environment."""
+    if java is None:
         yield
         return
-    before = os.environ.get("JAVA_HOME")
-    os.environ["JAVA_HOME"] = str(home_for_spark(find_java(os.environ, wanted_by="Spark"), os.environ))
+    # The scripts start a small JVM that only says how to start the real one.
+    wanted = {
+        "JAVA_HOME": str(home_for_spark(java, os.environ)),
+        "SPARK_LAUNCHER_OPTS": os.environ.get("SPARK_LAUNCHER_OPTS", _SHORT_LIVED),
+    }
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["JAVA_HOME"]
-        else:
-            os.environ["JAVA_HOME"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -12,5 +12,5 @@ DEFAULTS: Mapping[str, str] = {
 }
 
 
-def pipeline_session(name: str, master: str, conf: Mapping[str, str]) -> SparkSession:
-    return build_session(name, master, {**DEFAULTS, **conf})
+def pipeline_session(name: str, master: str, conf: Mapping[str, str], *, short_lived: bool = False) -> SparkSession:
+    return build_session(name, master, {**DEFAULTS, **conf}, short_lived=short_lived)
