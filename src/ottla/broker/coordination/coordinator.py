@@ -278,7 +278,7 @@ class Coordinator(Generic[S, L]):
 
     def _after_commit(self, shard: S, tickets: list[int], action: Callable[[], object]) -> None:
         future = shard.last_commit
-        assert isinstance(future, asyncio.Future)
+        assert future is not None
         shard.unanswered.update(tickets)
         deadline = self._now().steady + self._commit_timeout_ms()
         timeout = self._scheduler.call_at(

@@ -27,6 +27,9 @@ class CoordinatorLog(Protocol):
     def check_led(self, partition: int, epoch: int) -> None:
         """Raises if this broker does not lead the partition in this epoch, or may not answer for it now."""
 
+    def may_be_deposed(self, partition: int) -> bool:
+        """Whether another broker may have become the leader without this one knowing it yet."""
+
     def append(self, partition: int, batch: bytearray, epoch: int) -> Awaitable[None] | None:
         """Append one batch, whatever `max.message.bytes` says.
 
@@ -88,6 +91,9 @@ class MemoryCoordinatorLog:
     def check_led(self, partition: int, epoch: int) -> None:
         if self.led_partitions().get(partition) != epoch:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def may_be_deposed(self, partition: int) -> bool:
+        return False
 
     def append(self, partition: int, batch: bytearray, epoch: int = 0) -> Awaitable[None] | None:
         self.check_led(partition, epoch)

@@ -1,5 +1,6 @@
 """One partition of a coordinator's topic with the machine that lives on it: write, replay, keep the log short."""
 
+import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Iterable, Iterator
@@ -60,10 +61,13 @@ class MachineShard(Generic[M]):
         self.failed = False
         """The log could not be read: this broker cannot answer for what lives here."""
         self.timers: dict[tuple[str, ...], TimerHandle] = {}
-        self.last_commit: Awaitable[None] | None = None
+        self.last_commit: asyncio.Future[None] | None = None
         """The newest append that is not committed yet: later answers wait for it too."""
         self.unanswered: set[int] = set()
         """Tickets of those who wait for a commit."""
+        self.readers: list[tuple[int, object]] = []
+        """Tickets and answers of those who wait for the proof that this broker still leads."""
+        self.is_proving = False
         self.snapshot_running = False
         self.bytes_since_snapshot = 0
         self._snapshot_due_at = SNAPSHOT_LOG_BYTES_MIN

@@ -41,6 +41,11 @@ class PartitionLog:
     def check_led(self, partition: int, epoch: int) -> None:
         self._led(partition, epoch)
 
+    def may_be_deposed(self, partition: int) -> bool:
+        """Who is alone in sync can have no successor."""
+        found = self._get(partition)
+        return len(found.isr) > 1 or found.isr_changes
+
     def append(self, partition: int, batch: bytearray, epoch: int) -> Awaitable[None] | None:
         found = self._led(partition, epoch)
         result = found.append_internal(batch, self._clock.now_ms())

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
-from ottla.broker.coordination.coordinator import Coordinator
+from ottla.broker.coordination.coordinator import Coordinator, T
 from ottla.broker.coordination.effects import Decision, Now, SetTimer, TimerKey
 from ottla.broker.coordination.groups import describing, offsets
 from ottla.broker.coordination.groups.consumer.events import ConsumerAnswer, ConsumerHeartbeat
@@ -32,7 +32,7 @@ from ottla.config.group import resolve_group
 from ottla.model.clock import Clock
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import CONSUMER_OFFSETS, format_topic_id
-from ottla.protocol.coordinator_records import STRING_BYTES_MAX, OffsetCommitKey, OffsetCommitValue
+from ottla.protocol.coordinator_records import STRING_BYTES_MAX, OffsetCommitValue
 from ottla.protocol.records import Codec
 
 logger = logging.getLogger(__name__)
@@ -131,12 +131,15 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
     def fetch_offsets(
         self, group_id: str, partitions: Iterable[tuple[str, int, uuid.UUID]]
     ) -> list[OffsetCommitValue | None] | asyncio.Future[list[OffsetCommitValue | None]]:
-        """What is committed for each (topic, partition, topic id). Nothing that could still be lost is told."""
+        """What is committed for each (topic, partition, topic id).
+
+        Nothing that could still be lost is told, nor anything that was replaced before it was asked for.
+        """
         shard, machine = self._find(group_id, may_be_empty=True)
         group = machine.find(group_id)
         if group is None:
-            return [None for _ in partitions]
-        return self._when_committed(shard, [offsets.find(group, *partition) for partition in partitions])
+            return self._when_certain(shard, [None for _ in partitions])
+        return self._when_certain(shard, [offsets.find(group, *partition) for partition in partitions])
 
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
         """Whether a member may fetch offsets of its group. Who does not say that it is a member always may."""
@@ -149,10 +152,13 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
         member = group.members.get(member_id or "")
         return ErrorCode.UNKNOWN_MEMBER_ID if member is None else group.check_epoch(member, member_epoch)
 
-    def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether a transaction that has not ended holds a newer offset of this partition."""
+    def unstable(self, group_id: str) -> frozenset[tuple[str, int]]:
+        """The partitions of which a transaction that has not ended holds a newer offset.
+
+        Ask in the same moment as for the offsets: a transaction may end while they are waited for.
+        """
         _, machine = self._find(group_id, may_be_empty=True)
-        return OffsetCommitKey(group_id, topic, partition) in machine.pending
+        return frozenset((key.topic, key.partition) for key in machine.pending.of_group(group_id))
 
     def complete_transaction(
         self,
@@ -190,7 +196,7 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
         shard, machine = self._find(group_id, may_be_empty=True)
         group = machine.find(group_id)
         known = {} if group is None else {topic: dict(partitions) for topic, partitions in group.offsets.items()}
-        return self._when_committed(shard, known)
+        return self._when_certain(shard, known)
 
     def delete_offsets(
         self, group_id: str, partitions: Iterable[tuple[str, int]]
@@ -311,6 +317,51 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
     def _answer_all(self, step: Decision) -> None:
         for ticket, result in step.replies:
             self._answer(ticket, result)
+
+    # Reading
+
+    def _when_certain(self, shard: Shard, result: T) -> T | asyncio.Future[T]:
+        """The result, once it is certain that this broker was the coordinator when it was asked.
+
+        One that was deposed without knowing it would tell old offsets, and whoever goes on from them does again what
+        was done. So where there may be a successor something is committed first; those who ask meanwhile wait for
+        the next such record, together.
+        """
+        if not self._log.may_be_deposed(shard.partition):
+            return self._when_committed(shard, result)
+        ticket, answer = self._ticket()
+        shard.readers.append((ticket, result))
+        shard.unanswered.add(ticket)
+        if not shard.is_proving:
+            self._prove(shard)
+        return answer
+
+    def _prove(self, shard: Shard) -> None:
+        readers, shard.readers = shard.readers, []
+        tickets = [ticket for ticket, _ in readers]
+        try:
+            self._written(shard, lambda: shard.write_nothing(self._clock.now_ms()))
+        except ApiError as error:
+            shard.unanswered.difference_update(tickets)
+            self._fail(tickets, error.code)
+            return
+
+        def answer() -> None:
+            shard.unanswered.difference_update(tickets)
+            for ticket, result in readers:
+                self._answer(ticket, result)
+
+        if shard.last_commit is None:
+            answer()
+            return
+        shard.is_proving = True
+        self._after_commit(shard, tickets, answer)
+        shard.last_commit.add_done_callback(lambda _: self._prove_again(shard))
+
+    def _prove_again(self, shard: Shard) -> None:
+        shard.is_proving = False
+        if shard.readers and self._is_current(shard):
+            self._prove(shard)
 
     # Time
 

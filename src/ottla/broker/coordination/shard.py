@@ -25,6 +25,7 @@ from ottla.protocol.errors import MalformedMessage
 from ottla.protocol.records import Codec, NewRecord, encode_batch
 
 MARKER_BYTES = 78
+NO_OFFSET_KEY = OffsetCommitKey("", "", 0)
 
 
 def encode_entry(entry: Entry, timestamp: int) -> NewRecord:
@@ -91,6 +92,13 @@ class Shard(MachineShard[GroupMachine]):
                 assert isinstance(value, OffsetCommitValue)
                 self.machine.replay_pending(producer.id, key, value)
         return committed
+
+    def write_nothing(self, timestamp: int) -> Awaitable[None] | None:
+        """A record that changes nothing: once it is committed it is certain that this broker led when it was written.
+
+        It is a tombstone of an offset that cannot exist.
+        """
+        return self._append([encode_entry((NO_OFFSET_KEY, None), timestamp)], Codec.NONE)
 
     def end_transaction(
         self, producer: Producer, *, commit: bool, coordinator_epoch: int, transaction_version: int

@@ -261,7 +261,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
     ) -> None:
         if shard.last_commit is not None:
             # If it is lost, the shard is read again, and this one is not the shard any more.
-            await asyncio.wait([asyncio.ensure_future(shard.last_commit)])
+            await asyncio.wait([shard.last_commit])
         pause = MARKER_RETRY_SECONDS
         while self._is_current(shard):
             refused = await _refused(waiting)

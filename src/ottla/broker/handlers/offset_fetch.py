@@ -78,12 +78,13 @@ async def _group(
         error_code = broker.groups.check_fetch(asked.group_id, asked.member_id, asked.member_epoch)
         if error_code:
             raise ApiError(error_code)
+        unstable = broker.groups.unstable(asked.group_id) if require_stable else frozenset()
         if asked.topics is None:
             topics = await _all(broker, image, asked.group_id, by_id=by_id)
         else:
             topics = await _some(broker, image, asked.group_id, asked.topics, by_id=by_id)
-        if require_stable:
-            _hide_unstable(broker, image, asked.group_id, topics, by_id=by_id)
+        if unstable:
+            _hide_unstable(image, unstable, topics, by_id=by_id)
     except ApiError as error:
         # Consumers of Kafka before 3.9 give up on other errors; this one makes them look for the coordinator.
         code = ErrorCode.NOT_COORDINATOR if error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE else error.code
@@ -130,14 +131,14 @@ async def _some(
 
 
 def _hide_unstable(
-    broker: Broker, image: ClusterImage, group_id: str, topics: list[OffsetFetchResponseTopics], *, by_id: bool
+    image: ClusterImage, unstable: frozenset[tuple[str, int]], topics: list[OffsetFetchResponseTopics], *, by_id: bool
 ) -> None:
     for topic in topics:
         name = image.names_by_id.get(topic.topic_id) if by_id else topic.name
         if name is not None:
             topic.partitions = [
                 _failed(partition.partition_index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
-                if broker.groups.is_unstable(group_id, name, partition.partition_index)
+                if (name, partition.partition_index) in unstable
                 else partition
                 for partition in topic.partitions
             ]

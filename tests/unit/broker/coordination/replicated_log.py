@@ -37,6 +37,9 @@ class Replica:
         if self.epoch != epoch:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
+    def may_be_deposed(self, partition: int) -> bool:
+        return True
+
     def append(self, partition: int, batch: bytearray, epoch: int) -> Awaitable[None] | None:
         self.check_led(partition, epoch)
         batch[:8] = self.end.to_bytes(8, "big")

@@ -77,6 +77,14 @@ async def committed(groups: GroupCoordinator, group_id: str = "g") -> int | None
     return None if value is None else value.offset
 
 
+async def told(brokers: Brokers) -> int | None:
+    """What the coordinator says while the followers keep up."""
+    asking = asyncio.ensure_future(committed(brokers.leader))
+    await asyncio.sleep(0)
+    brokers.log.replicate()
+    return await asking
+
+
 async def code_of(answer: Any) -> ErrorCode:
     try:
         await answer
@@ -123,7 +131,7 @@ def test_a_commit_that_takes_too_long_may_be_asked_again() -> None:
         assert await code_of(commit(brokers.leader, 1)) is ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert asyncio.get_running_loop().time() - began == 3
         brokers.log.replicate()  # it was late, not lost
-        assert await committed(brokers.leader) == 1
+        assert await told(brokers) == 1
         brokers.shutdown()
 
     run_virtually(scenario())
@@ -139,7 +147,7 @@ def test_the_new_coordinator_answers_when_all_it_has_read_is_committed() -> None
         assert await code_of(committed(brokers.leader)) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         brokers.log.replicate()
         await brokers.leader.wait_loaded()
-        assert await committed(brokers.leader) == 7
+        assert await told(brokers) == 7
         assert not answer.done(), "the old one cannot know"
         brokers.tell(old)
         assert await code_of(answer) is ErrorCode.NOT_COORDINATOR
@@ -161,7 +169,58 @@ def test_what_was_not_acknowledged_may_be_lost_and_is_told_so() -> None:
         assert await code_of(lost) is ErrorCode.NOT_COORDINATOR
         assert await code_of(zombie) is ErrorCode.NOT_COORDINATOR
         await brokers.leader.wait_loaded()
-        assert await committed(brokers.leader) is None
+        assert await told(brokers) is None
+        brokers.shutdown()
+
+    run_virtually(scenario())
+
+
+def test_a_deposed_coordinator_tells_no_old_offsets() -> None:
+    async def scenario() -> None:
+        brokers = Brokers()
+        first = commit(brokers.leader, 1)
+        brokers.log.replicate()
+        assert await first == [NONE]
+        old = brokers.log.leader
+        brokers.elect(1)
+        await brokers.leader.wait_loaded()
+        second = commit(brokers.leader, 2)
+        brokers.log.replicate()
+        assert await second == [NONE]
+        asking = asyncio.ensure_future(code_of(committed(brokers.groups[0])))
+        brokers.log.replicate()
+        await asyncio.sleep(1)
+        assert not asking.done(), "it could not know whether it still leads"
+        brokers.tell(old)
+        assert await asking is ErrorCode.NOT_COORDINATOR
+        brokers.shutdown()
+
+    run_virtually(scenario())
+
+
+def test_readers_that_come_together_wait_together() -> None:
+    async def scenario() -> None:
+        brokers = Brokers()
+        stored = commit(brokers.leader, 1)
+        brokers.log.replicate()
+        assert await stored == [NONE]
+        first = asyncio.ensure_future(committed(brokers.leader))
+        await asyncio.sleep(0)
+        others = [asyncio.ensure_future(committed(brokers.leader)) for _ in range(50)]
+        await asyncio.sleep(0.1)
+        end = brokers.log.leader.end
+        brokers.log.replicate()
+        assert await first == 1
+        await asyncio.sleep(0.1)
+        assert not any(other.done() for other in others), "the proof is from before they asked"
+        brokers.log.replicate()
+        assert await asyncio.gather(*others) == [1] * 50
+        assert brokers.log.leader.end == end + 1
+        again = GroupCoordinator(brokers.log.leader, lambda: brokers.settings, LoopClock())
+        again.start()
+        await again.wait_loaded()
+        assert [group.group_id for group in again.list_groups()] == ["g"], "what proves it is nothing to know"
+        again.shutdown()
         brokers.shutdown()
 
     run_virtually(scenario())
@@ -183,7 +242,7 @@ def test_a_partition_that_comes_back_in_another_epoch_is_read_again() -> None:
         assert await code_of(stale) is ErrorCode.NOT_COORDINATOR
         brokers.log.replicate()
         await brokers.leader.wait_loaded()
-        assert await committed(brokers.leader) == 2
+        assert await told(brokers) == 2
         brokers.shutdown()
 
     run_virtually(scenario())
@@ -268,9 +327,10 @@ class Committer:
                     self.believed = self.world.chance.choice([self.world.brokers.log.leader.broker_id, 0, 1, 2])
 
     async def check(self) -> None:
+        """Whoever answers, deposed or not, tells nothing that was replaced before."""
         before = self.acknowledged
         try:
-            known = await committed(self.world.brokers.leader, self.group_id)
+            known = await committed(self.world.chance.choice(self.world.brokers.groups), self.group_id)
         except ApiError:
             return
         assert (known or 0) >= before, f"{before} was acknowledged for {self.group_id}, and {known} is what is left"
