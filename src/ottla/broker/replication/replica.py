@@ -54,8 +54,17 @@ class Replica:
     async def flush_to(self, offset: int) -> None:
         """Return once everything before `offset` is on the disk. Callers that come together share one flush."""
         async with self._flushing:
-            if self.log.recovery_point < offset:
-                await asyncio.to_thread(self.log.flush)
+            for _ in range(2):  # the log may move to another directory meanwhile; then its copy counts
+                log = self.log
+                if log.recovery_point >= offset:
+                    return
+                try:
+                    await asyncio.to_thread(log.flush)
+                except ApiError:
+                    if self.log is log:
+                        raise
+                if self.log is log:
+                    return
 
     # -- the high watermark
 

@@ -42,7 +42,7 @@ def begin_copy(source: Log, target: LogDir, now_ms: int) -> Log:
     """A new copy without records. OSError passes through."""
     directory = os.path.join(target.path, future_name(source.tp))
     copy = create_log(source.tp, source.topic_id, directory, source.config, target.environment, now_ms)
-    target.environment.disk.write_file(os.path.join(directory, MOVE_MARK), b"")
+    put_mark(directory, target.environment.disk)
     if source.segments.first_base_offset:
         copy.restart_at(_first_base_offset(source))
     return copy
@@ -156,6 +156,10 @@ class LogCopy:
 
 def has_mark(directory: str) -> bool:
     return os.path.exists(os.path.join(directory, MOVE_MARK))
+
+
+def put_mark(directory: str, disk: Disk) -> None:
+    disk.write_file(os.path.join(directory, MOVE_MARK), b"")
 
 
 def remove_mark(directory: str) -> bool:

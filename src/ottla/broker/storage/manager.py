@@ -179,6 +179,7 @@ class LogManager:
         if copy.topic_id != source.topic_id or not copies.is_beginning_of(copy, source):
             copy.release()
             return False
+        copies.put_mark(path, self._disk)  # one that another broker program began has none
         self._register_move(copies.LogCopy(source, home, copy, directory, self._disk))
         return True
 

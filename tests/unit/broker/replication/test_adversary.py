@@ -224,3 +224,31 @@ def test_followers_do_not_run_ahead_of_a_log_that_moves(tmp_path: Path) -> None:
         assert all(b"%d" % number in data for number in range(41))
 
     play(tmp_path, check)
+
+
+def test_a_flush_that_meets_a_move_is_a_flush_of_the_copy(tmp_path: Path) -> None:
+    async def check(world: World) -> None:
+        world.spare_directories = True
+        await world.start(1)
+        world.create(1, flush_messages="1")
+        broker = world.brokers[1]
+        assert (await broker.produce(b"a")).error_code == 0
+        partition, logs = broker.partition(), broker.logs
+        old = partition.log
+        move = logs.begin_move(partition.tp, logs.dirs[1])
+        flushed = asyncio.ensure_future(broker.produce(b"b"))
+        await asyncio.sleep(0)
+        while not move.is_complete:
+            move.take_note()
+            move.advance(broker.clock.now_ms())
+        partition.use_log(logs.finish_move(partition.tp))
+        assert (await flushed).error_code == 0
+        move.make_durable()
+        logs.retire_old_directory(partition.tp)
+        assert partition.log is not old
+        await partition.flush_to(2)
+        assert partition.log.recovery_point == 2
+        assert (await broker.produce(b"c")).error_code == 0
+        assert contents(partition).count(b"b") >= 1
+
+    play(tmp_path, check)
