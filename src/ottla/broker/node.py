@@ -62,6 +62,7 @@ STOP_GRACE_SECONDS = 10.0
 PROGRESS_INTERVAL_SECONDS = 1.0
 DELETED_FILES_INTERVAL_MS = 1_000
 FLUSH_INTERVAL_MS_MAX = 1_000
+AWAKE_INTERVAL_MS_MAX = 60_000
 PRODUCER_EXPIRY_INTERVAL_MS = 600_000
 
 
@@ -173,6 +174,7 @@ class Node:
         self.moves.resume()
         self.store.subscribe(self._on_change)
         self.store.on_session(self._on_session)
+        self.partitions.on_session(self.store.session, self.store.session_timeout_ms)
         self.groups.on_topics_changed(self.store.image.topics)
         self.groups.on_group_configs_changed(self.store.image.group_configs)
         self.groups.start()
@@ -352,6 +354,7 @@ class Node:
                 lambda: asyncio.to_thread(logs.remove_deleted, now_ms()),
             ),
             Job("in-sync replicas", lambda: max(settings.replica_lag_time_max_ms // 2, 1), self.isr.check_all),
+            Job("awake", self._awake_interval_ms, self.partitions.note_awake),
             Job("producer expiry", lambda: PRODUCER_EXPIRY_INTERVAL_MS, expire_producers),
             Job("offset expiry", lambda: settings.offsets_retention_check_interval_ms, self.groups.expire),
             Job(
@@ -374,6 +377,10 @@ class Node:
     def _flush_interval_ms(self) -> int:
         """Finished segments are flushed in the background too, so this job has its own pace when none is set."""
         return min(self.config.static.log_flush_scheduler_interval_ms, FLUSH_INTERVAL_MS_MAX)
+
+    def _awake_interval_ms(self) -> int:
+        """Often enough in a session timeout to notice a standstill."""
+        return min(self.store.session_timeout_ms // 8, AWAKE_INTERVAL_MS_MAX)
 
     def _checkpoint_interval_ms(self) -> int:
         """One job writes the three checkpoints, as often as the most frequent of them is wanted."""

@@ -46,7 +46,7 @@ def handle(broker: Broker, call: Call, request: FetchRequest) -> Response | Park
     except ApiError as error:
         return pack(call.version, error.code, NO_SESSION, ())
     fetch = _Fetch(broker, call, request, session, replica_id, replica_epoch)
-    fetch.view.fetched_s = now
+    fetch.view.fetched_s = fetch.view.answered_s
     answers = fetch.read()
     missing = fetch.missing_in(answers)
     return fetch.park(missing) if missing else fetch.respond(answers)
@@ -169,7 +169,9 @@ class _Fetch:
         elif self.call.version >= FIRST_VERSION_WITH_TOPIC_IDS:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
         key = (name, wanted.request.partition)
-        if self.replica_id < 0 and self.call.version >= FIRST_VERSION_OF_FOLLOWER_READS:
+        if self.replica_id >= 0:
+            return self.broker.partitions.get_led(key)
+        if self.call.version >= FIRST_VERSION_OF_FOLLOWER_READS:
             return self.broker.partitions.get_readable(key)
         return self.broker.partitions.get(key)
 
@@ -217,6 +219,7 @@ class _Fetch:
     def respond(self, answers: Sequence[tuple[Wanted, PartitionAnswer]]) -> Raw:
         session = self.session
         if self.replica_id >= 0:
+            self.view.answered_s = self.broker.clock.monotonic()
             self._note_sent(answers)
         if session is None:
             self.view.close()

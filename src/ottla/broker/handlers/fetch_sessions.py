@@ -104,13 +104,14 @@ class View:
     knows its offsets; from then on the partition tells when that changes.
     """
 
-    __slots__ = ("committed_only", "dirty", "fetched_s", "replica_id", "wait", "wanted")
+    __slots__ = ("answered_s", "committed_only", "dirty", "fetched_s", "replica_id", "wait", "wanted")
 
     def __init__(self, replica_id: int = CONSUMER) -> None:
         self.replica_id = replica_id
         self.committed_only = False
-        self.fetched_s = float("-inf")
-        """When the last fetch came: a follower shows by it that it is alive."""
+        self.fetched_s = self.answered_s = float("-inf")
+        """When a follower certainly was alive and following: when it was given the answer that it went on from. The
+        fetch itself may have lain in a socket while this broker stood still."""
         self.wanted: dict[tuple[TopicKey, int], Wanted] = {}
         self.dirty: dict[tuple[TopicKey, int], Wanted] = {}
         self.wait: Waiting | None = None

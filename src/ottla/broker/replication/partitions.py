@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ottla.broker.replication.leading import Surroundings
 from ottla.broker.replication.partition import Partition
+from ottla.broker.replication.suspension import Doubt
 from ottla.broker.storage.log import Log
 from ottla.broker.storage.manager import LogManager
 from ottla.cluster.image import NO_BROKER_EPOCH, BrokerImage, ClusterImage, ImageChange, TopicImage
@@ -39,8 +40,7 @@ class Partitions:
         """Whether replicas are taken up that were here before: one without a log must not begin with an empty one."""
         self._names_by_id: dict[uuid.UUID, str] = {}
         self._fenced_epoch: int | None = None
-        self._suspended_s: float | None = None
-        self._session_timeout_s = float("inf")
+        self._doubt = Doubt()
         self.surroundings = Surroundings(node_id, config, clock)
         self.observers: list[RoleObserver] = []
         logs.high_watermark = self._high_watermark_of
@@ -62,8 +62,15 @@ class Partitions:
         found = self._by_name.get(tp)
         if found is None or not found.is_leader:
             raise self._not_here(tp)
-        if self._suspended_s is not None:
+        if self._doubt.is_watching:
             self._check_may_serve(found)
+        return found
+
+    def get_led(self, tp: tuple[str, int]) -> Partition:
+        """As `get`, for followers: that they fetch is what tells a leader in doubt that it still leads."""
+        found = self._by_name.get(tp)
+        if found is None or not found.is_leader:
+            raise self._not_here(tp)
         return found
 
     def get_readable(self, tp: tuple[str, int]) -> Partition:
@@ -232,8 +239,15 @@ class Partitions:
         """Told at every change of the session: a lost one ends every role, a silent store puts them in doubt."""
         if session is Session.LOST:
             self.fence()
-        self._suspended_s = self._clock.monotonic() if session is Session.SUSPENDED else None
-        self._session_timeout_s = timeout_ms / 1000.0
+        self._doubt.timeout_s = timeout_ms / 1000.0
+        if session is Session.SUSPENDED:
+            self._doubt.begin(self._clock.monotonic())
+        elif session is Session.CONNECTED:
+            self._doubt.end()
+
+    async def note_awake(self) -> None:
+        """A periodic job, several times in a session timeout: a broker that slept must notice it."""
+        self._doubt.tick(self._clock.monotonic())
 
     def fence(self) -> None:
         """Lead and follow nothing until this broker is registered anew."""
@@ -253,15 +267,12 @@ class Partitions:
         return _epoch(image.brokers, self._node_id)
 
     def _check_may_serve(self, partition: Partition) -> None:
-        assert self._suspended_s is not None
         now_s = self._clock.monotonic()
-        if now_s - self._suspended_s <= self._session_timeout_s:
-            return
-        if not partition.may_serve(now_s, self._session_timeout_s):
+        if self._doubt.is_due(now_s) and not partition.may_serve(now_s, self._doubt.timeout_s):
             raise ApiError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"the metadata store is silent and not every in-sync replica follows: {partition.tp} may have another "
-                "leader by now",
+                f"this broker may have been declared dead and not every in-sync replica follows it: {partition.tp} may "
+                "have another leader by now",
             )
 
     # -- for the logs

@@ -243,6 +243,7 @@ class WorldBroker:
         self.partitions.load(self.store.image)
         self.store.subscribe(self._on_change)
         self.store.on_session(lambda session: self.partitions.on_session(session, SESSION_TIMEOUT_MS))
+        self.partitions.on_session(Session.CONNECTED, SESSION_TIMEOUT_MS)
         await self.store.register_broker(
             BrokerImage(
                 self.node_id, self.config.broker.broker_rack, (Endpoint("PLAINTEXT", "h", 9000 + self.node_id),)

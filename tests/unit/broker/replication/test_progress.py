@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.broker.replication.progress import Progress
-from ottla.broker.replication.suspension import may_go_on
+from ottla.broker.replication.suspension import Doubt, may_go_on
 
 LAG_S = 10.0
 REPLICAS = (1, 2, 3)
@@ -112,6 +112,36 @@ def test_a_silent_store_lets_those_go_on_whom_everyone_follows() -> None:
     assert may_go_on(1, (1, 2), {2: 995.0}, 1000.0, 6.0)
     assert not may_go_on(1, (1, 2), {2: 993.0}, 1000.0, 6.0)
     assert not may_go_on(1, (1, 2, 3), {2: 1000.0}, 1000.0, 6.0)
+
+
+def test_a_silent_store_and_a_broker_that_slept_are_doubtful_after_a_session_timeout() -> None:
+    doubt = Doubt()
+    doubt.timeout_s = 6.0
+    doubt.tick(0.0)
+    doubt.begin(1.0)
+    assert not doubt.is_due(2.0)
+    doubt.tick(2.0)
+    doubt.tick(4.0)
+    doubt.tick(6.0)
+    assert not doubt.is_due(7.0)
+    assert doubt.is_due(7.1)
+    doubt.end()
+    assert not doubt.is_due(7.2)
+    doubt.tick(8.0)
+    assert not doubt.is_due(12.0), "it slept, but not long enough to be declared dead"
+    assert doubt.is_due(14.1)
+    for now in range(15, 18):
+        doubt.tick(float(now))
+        assert doubt.is_due(now)
+    doubt.tick(18.1)
+    assert not doubt.is_due(18.2), "had the session ended, the store would have said so"
+
+
+def test_a_store_that_never_forgets_leaves_no_doubt() -> None:
+    doubt = Doubt()
+    doubt.timeout_s = 1e12
+    doubt.tick(0.0)
+    assert not doubt.is_watching
 
 
 EVENTS = st.one_of(

@@ -52,6 +52,7 @@ def test_while_the_store_is_silent_a_leader_goes_on_as_long_as_its_followers_fol
             await one.produce(b"a")
             one.store.change_session(Session.SUSPENDED)
             world.clock.ahead_s += SESSION_TIMEOUT_MS / 1000 + 1
+            await one.partitions.note_awake()
             served = len(world.calls)
             await world.until(lambda: len(world.calls) > served + 2)
             assert (await one.produce(b"b")).error_code == 0
@@ -66,10 +67,29 @@ def test_while_the_store_is_silent_a_leader_goes_on_as_long_as_its_followers_fol
     asyncio.run(run())
 
 
+def test_a_leader_that_slept_waits_until_its_followers_show_that_they_still_follow(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world_of(tmp_path, 1, 2) as world:
+            world.create(1, 2)
+            one = world.brokers[1]
+            await one.produce(b"a")
+            await one.partitions.note_awake()
+            world.cut(1, 2)
+            world.clock.ahead_s += SESSION_TIMEOUT_MS / 1000 + 1
+            assert (await one.produce(b"b", acks=1)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            world.mend(1, 2)
+            seen = len(world.calls)
+            await world.until(lambda: sum(call[:2] == (2, 1) for call in world.calls[seen:]) > 2)
+            assert (await one.produce(b"b")).error_code == 0
+
+    asyncio.run(run())
+
+
 def test_a_leader_that_is_alone_in_sync_goes_on_without_the_store(tmp_path: Path) -> None:
     async def run() -> None:
         async with world_of(tmp_path, 1) as world:
             world.create(1, 2, isr=(1,))
+            await world.brokers[1].partitions.note_awake()
             world.brokers[1].store.change_session(Session.SUSPENDED)
             world.clock.ahead_s += 1_000
             assert (await world.brokers[1].produce(b"a")).error_code == 0
