@@ -425,7 +425,7 @@ class BrokerSettings:
     unclean_leader_election_enable: bool = setting(
         False,
         dynamic="cluster-wide",
-        doc="Default of the topics' setting of the same name. With one replica no such choice ever arises.",
+        doc="Default of the topics' setting of the same name.",
     )
 
     # Replication

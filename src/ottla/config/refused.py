@@ -29,7 +29,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "a broker keeps its own metadata and every partition has one replica, so there is nothing this would act on",
+        "brokers follow the metadata where it is kept and fetch from each other as clients do: this would act on nothing",
         """
         socket.connection.setup.timeout.ms=10000
         socket.connection.setup.timeout.max.ms=30000
@@ -37,6 +37,11 @@ _TABLE: tuple[tuple[str, str], ...] = (
         log.dir.failure.timeout.ms=30000
         controller.socket.timeout.ms=30000
         replica.socket.receive.buffer.bytes=65536
+        """,
+    ),
+    (
+        "where an unclean election is allowed, and as soon as it is, it takes place at once",
+        """
         unclean.leader.election.interval.ms=300000
         """,
     ),

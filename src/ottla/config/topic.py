@@ -165,8 +165,8 @@ class TopicSettings:
     unclean_leader_election_enable: bool = setting(
         False,
         synonyms=(Synonym("unclean.leader.election.enable"),),
-        doc="Whether a replica that is behind may become leader. With one replica no such choice ever arises; the "
-        "value is kept because clients and tools set it.",
+        doc="Whether a replica that is not in sync may lead when none that is in sync is alive: the partition can be "
+        "used again at once, and what that replica lacks is lost.",
     )
     preallocate: bool = setting(
         False,
