@@ -83,7 +83,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
             shard, machine = self._find(event.transactional_id)
             step = machine.init(event, self._clock.now_ms(), fresh)
             if step.wants_producer_id:
-                fresh = await self._allocate_producer_id()
+                fresh = await self._fresh_producer_id()
                 continue
             if step.value is None:
                 return step
@@ -156,7 +156,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
             shard, machine = self._find(event.transactional_id)
             step = machine.end(event, self._clock.now_ms(), fresh)
             if step.wants_producer_id:
-                fresh = await self._allocate_producer_id()
+                fresh = await self._fresh_producer_id()
                 continue
             if step.value is not None:
                 await self._apply(shard, event.transactional_id, step)
@@ -200,7 +200,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
             if step is None:
                 return
             if step.wants_producer_id:
-                fresh = await self._allocate_producer_id()
+                fresh = await self._fresh_producer_id()
                 continue
             await self._apply(shard, transactional_id, step)
             logger.info("the transaction of %r was aborted: its time was up", transactional_id)
@@ -320,6 +320,13 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
             return False
         return True
 
+    async def _fresh_producer_id(self) -> int:
+        try:
+            return await self._allocate_producer_id()
+        except ApiError as error:
+            # The metadata cannot be written now. Producers try again when they are told this, as Kafka tells them.
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, error.message) from error
+
     # Shards
 
     def _find(self, transactional_id: str) -> tuple[TransactionShard, TransactionMachine]:
@@ -361,7 +368,7 @@ async def _refused(waiting: Mapping[TopicPartition, Awaitable[None]]) -> set[Top
         try:
             await pending
         except (ApiError, OSError) as error:
-            logger.info("a marker for %s is to be written again: %s", partition, error)
+            logger.debug("a marker for %s is to be written again: %s", partition, error)
             refused.add(partition)
     return refused
 

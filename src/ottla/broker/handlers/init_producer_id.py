@@ -19,7 +19,12 @@ async def handle(broker: Broker, call: Call, request: InitProducerIdRequest) -> 
         return _refused(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is None:
         # Without transactions an id and epoch from before are of no use: such a producer simply gets a new id.
-        return InitProducerIdResponse(producer_id=await broker.controller.allocate_producer_id(), producer_epoch=0)
+        try:
+            producer_id = await broker.controller.allocate_producer_id()
+        except ApiError:
+            # The metadata cannot be written now. Producers try again when they are told this, as Kafka tells them.
+            return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
     event = Init(request.transactional_id, request.transaction_timeout_ms, request.producer_id, request.producer_epoch)
     try:
         step = await broker.transactions.init(event)

@@ -341,6 +341,23 @@ def test_unused_ids_are_forgotten_for_good() -> None:
     run(scenario())
 
 
+def test_a_producer_tries_again_while_no_ids_can_be_had() -> None:
+    async def scenario() -> None:
+        world = World()
+
+        async def refuse() -> int:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "the store is away")
+
+        world.coordinator._allocate_producer_id = refuse
+        with pytest.raises(ApiError) as refusal:
+            await world.init()
+        assert refusal.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        world.coordinator._allocate_producer_id = world._allocate
+        assert (await world.init()).error is NONE
+
+    run(scenario())
+
+
 def test_used_up_epochs_change_the_id() -> None:
     async def scenario() -> None:
         world = World()
