@@ -29,7 +29,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "brokers follow the metadata where it is kept and fetch from each other like clients: this would act on nothing",
+        "brokers follow the metadata where it is kept and fetch from each other like clients: it would act on nothing",
         """
         socket.connection.setup.timeout.ms=10000
         socket.connection.setup.timeout.max.ms=30000
