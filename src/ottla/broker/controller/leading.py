@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ottla.broker.controller.elections import elect_preferred
 from ottla.broker.controller.holders import Holders, Place
-from ottla.broker.controller.partition_changes import Changed, PartitionChanges, Tally
+from ottla.broker.controller.partition_changes import EXAMINED_AT_ONCE, Changed, PartitionChanges, Tally
 from ottla.broker.controller.reassignments import settle
 from ottla.cluster.image import NO_LEADER, ClusterImage, ImageChange, PartitionImage
 from ottla.cluster.store import MetadataStore, NotController, StoreError
@@ -94,7 +94,9 @@ class LeadingController:
         allowed = self._config.broker.leader_imbalance_per_broker_percentage / 100
         preferred: Counter[int] = Counter()
         elsewhere: dict[int, list[Place]] = {}
-        for place, partition in _partitions(image):
+        for number, (place, partition) in enumerate(_partitions(image)):
+            if number % EXAMINED_AT_ONCE == EXAMINED_AT_ONCE - 1:
+                await asyncio.sleep(0)
             first = partition.replicas[0]
             preferred[first] += 1
             if elect_preferred(partition, image.brokers) is not None:
@@ -108,9 +110,12 @@ class LeadingController:
         """This broker has become the controller: whatever happened while nobody was, is seen to now."""
         if image.controller_id != self._node_id:
             return
+        why = "new controller"
         log.info("broker %d is the controller, epoch %d", self._node_id, image.controller_epoch)
         self._holders = Holders(image)
-        self._look_at((place for place, _ in _partitions(image)), "new controller")
+        alive = image.brokers
+        self._look_at((place for place, partition in _partitions(image) if partition.leader not in alive), why)
+        self._look_at((place for place, _ in _partitions(image)), why)
 
     def _forget_all(self) -> None:
         self._work.due.clear()
