@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -43,19 +44,24 @@ class Watched:
         self.stale = True
         self._wake()
 
-    def watch(self) -> Watch | None:
-        """A watch to leave with the next read, unless one is out there already."""
+    async def read(self, request: Callable[[Watch | None], Coroutine[Any, Any, T]]) -> T:
+        """Read it anew. The request is given a watch to leave, unless one is out there already."""
         self.stale = False
-        if self._mark is not None:
-            return None
-        self._mark = mark = object()
+        watch = None
+        if self._mark is None:
+            self._mark = mark = object()
+            watch = partial(self._called, mark)
+        try:
+            return await request(watch)
+        except BaseException:
+            self.forget()  # whether the watch was left nobody knows
+            self._wake()
+            raise
 
-        def called() -> None:
-            if self._mark is mark:
-                self._mark = None
-                self.touch()
-
-        return called
+    def _called(self, mark: object) -> None:
+        if self._mark is mark:
+            self._mark = None
+            self.touch()
 
     def forget(self) -> None:
         """The connection broke: the watch is lost, and anything may have happened."""
@@ -110,7 +116,8 @@ class ChangeLog:
 
     async def _catch_up(self) -> None:
         seen = self.applied
-        self.kept = change_numbers(await self._client.children(CHANGES, self.watched.watch()))
+        names = await self.watched.read(lambda watch: self._client.children(CHANGES, watch))
+        self.kept = change_numbers(names)
         if max(self.kept, default=NO_CHANGE) < seen:
             raise MetadataLost(seen)
         try:
@@ -134,9 +141,8 @@ class ChangeLog:
 
     async def _reload(self) -> None:
         self._loading = True
-        self.watched.forget()
         try:
-            loaded = await load(self._client, self.watched.watch() or self.watched.touch)
+            loaded = await self.watched.read(lambda watch: load(self._client, watch))
         finally:
             self._loading = False
         if loaded.last_change < self.applied:

@@ -44,7 +44,7 @@ class Trimmed(Exception):
     """Changes that are needed are not there any more: they were too far behind."""
 
 
-async def load(client: ZooKeeperClient, watch: Watch) -> Loaded:
+async def load(client: ZooKeeperClient, watch: Watch | None) -> Loaded:
     """Everything as it is after the change `last_change`. `watch` is left on the change log."""
     while True:
         await client.sync()

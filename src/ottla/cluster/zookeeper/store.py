@@ -286,6 +286,7 @@ class ZooKeeperStore:
     def _try_again(self) -> None:
         for watched in (self._changes.watched, self._brokers, self._controller):
             watched.forget()
+        self._wake.clear()  # not at once: it would fail again
         asyncio.get_running_loop().call_later(RETRY_SECONDS, self._wake.set)
 
     async def _keep_up(self) -> None:
@@ -317,12 +318,13 @@ class ZooKeeperStore:
 
     async def _read_brokers(self) -> None:
         async with self._reading_brokers:  # else the older of two readings could be taken last
-            brokers = await membership.read_brokers(self._client, self._brokers.watch())
+            brokers = await self._brokers.read(lambda watch: membership.read_brokers(self._client, watch))
             if brokers != self._image.brokers:
                 self._publish(ImageChange(self._image, replace(self._image, brokers=brokers)))
 
     async def _read_controller(self) -> None:
-        self._take_leadership(await membership.read_leadership(self._client, self._controller.watch()))
+        found = await self._controller.read(lambda watch: membership.read_leadership(self._client, watch))
+        self._take_leadership(found)
 
     def _take_leadership(self, leadership: membership.Leadership) -> None:
         self._leadership = leadership
