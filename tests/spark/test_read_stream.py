@@ -258,13 +258,14 @@ def test_a_topic_made_again_is_data_loss_unless_allowed(
     assert stream(subscribe=topic, startingOffsets="earliest").run() == [["a", "b", "c"]]
     in_cluster(broker.bootstrap, lambda cluster: admin.delete_topic(cluster, topic))
     create_topic(broker.bootstrap, topic)
-    Records(broker.bootstrap).send(topic, ["x"])
-    with pytest.raises(PySparkException, match=r"ends at 1, and was read up to 3.*failOnDataLoss=false"):
+    new = ["v", "w", "x", "y"]  # longer than what was read of the old one: only its id tells
+    Records(broker.bootstrap).send(topic, new)
+    with pytest.raises(PySparkException, match=r"was deleted and made again.*failOnDataLoss=false"):
         stream(subscribe=topic).run()
     lenient = stream(subscribe=topic, failOnDataLoss="false")
-    assert lenient.run() == [["x"]]
-    Records(broker.bootstrap).send(topic, ["y"])
-    assert lenient.run() == [["y"]]
+    assert lenient.run() == [new]
+    Records(broker.bootstrap).send(topic, ["z"])
+    assert lenient.run() == [["z"]]
 
 
 def test_a_killed_broker_is_waited_for(spark: SparkSession, tmp_path: Path) -> None:

@@ -3,8 +3,9 @@
 The JSON is that of Spark's Kafka connector, `{"topic":{"0":23,"1":345}}`. An offset in a checkpoint may carry notes
 besides, under keys that no topic can have. `#from` holds where this batch begins in partitions for which the offset
 before it does not say so: in all of them in the first batch (Spark keeps no starting offset, and "latest" means
-something else after a restart), in new ones, and in those of a topic that was made again. `#group` holds the name that
-was generated for the query's group.
+something else after a restart), in new ones, and in those of a topic that was made again. `#topics` holds the ids of
+the topics, by which one that was deleted and made again is known also by a query that did not run meanwhile. `#group`
+holds the name that was generated for the query's group.
 """
 
 import json
@@ -12,6 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
+from uuid import UUID
 
 from ottla.model.names import TopicPartition
 from ottla.spark.errors import InvalidOption
@@ -22,9 +24,13 @@ EARLIEST = -2
 Offsets = Mapping[TopicPartition, int]
 OffsetJson = dict[str, dict[str, int]]
 
+TopicIds = Mapping[str, UUID]
+
 NO_OFFSETS: Offsets = {}
+NO_TOPICS: TopicIds = {}
 
 _FROM = "#from"
+_TOPICS = "#topics"
 _GROUP = "#group"
 
 
@@ -46,12 +52,16 @@ class StreamOffset(NamedTuple):
     offsets: Offsets
     begins: Offsets = NO_OFFSETS
     group: str | None = None
+    topics: TopicIds = NO_TOPICS
+    """Empty where an older version wrote the checkpoint, or the brokers know no ids."""
 
     def to_json(self) -> dict[str, object]:
         """For Spark, which takes two offsets for the same if their text is: the order must not vary."""
         document: dict[str, object] = dict(_grouped(self.offsets))
         if self.begins:
             document[_FROM] = _grouped(self.begins)
+        if self.topics:
+            document[_TOPICS] = {topic: str(self.topics[topic]) for topic in sorted(self.topics)}
         if self.group is not None:
             document[_GROUP] = self.group
         return document
@@ -64,7 +74,15 @@ class StreamOffset(NamedTuple):
             offsets_from_json(plain, "the offset in the checkpoint"),
             offsets_from_json(document.get(_FROM, {}), "the offset in the checkpoint"),
             group if isinstance(group, str) else None,
+            _topics_from_json(document.get(_TOPICS, {})),
         )
+
+
+def _topics_from_json(document: object) -> TopicIds:
+    try:
+        return {topic: UUID(text) for topic, text in document.items()}  # type: ignore[attr-defined]
+    except (AttributeError, ValueError):
+        raise InvalidOption(f"the offset in the checkpoint has ids of topics that are none: `{document}`") from None
 
 
 def read_checkpointed(text: str) -> dict[TopicPartition, int]:

@@ -23,7 +23,7 @@ from ottla.spark import loop, resolving
 from ottla.spark.connections import shared_cluster
 from ottla.spark.errors import DataLoss, InvalidOption
 from ottla.spark.fetch import read_range
-from ottla.spark.offsets import OffsetRange, Offsets, StreamOffset, divide, limit_rows, waiting_rows
+from ottla.spark.offsets import OffsetRange, Offsets, StreamOffset, TopicIds, divide, limit_rows, waiting_rows
 from ottla.spark.options import BoundKind, ReadOptions, parse_read_options
 
 _log = logging.getLogger(__name__)
@@ -91,8 +91,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._initial: StreamOffset | None = None
         self._target: dict[TopicPartition, int] | None = None
         self._latest: dict[TopicPartition, int] | None = None
-        self._topic_ids: dict[str, uuid.UUID] = {}
-        self._made_again: set[str] = set()
+        self._topic_ids: TopicIds = {}
         self._group = self._options.group
         self._shown_in_group: Offsets | None = None
         self._last_batch_at: float | None = None
@@ -147,7 +146,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if set(known) <= set(partitions) or time.monotonic() > gone_at:
                 break
             await asyncio.sleep(GONE_PAUSE_S)
-        self._notice_new_topics(partitions)
+        self._topic_ids = resolving.topic_ids(partitions)
         return await resolving.latest(cluster, partitions, committed=self._options.consumer.fetch.committed)
 
     async def _aim(self, target: dict[TopicPartition, int], start: StreamOffset) -> dict[TopicPartition, int]:
@@ -163,31 +162,35 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             target.update({tp: start.offsets[tp] for tp, end in now.items() if end >= start.offsets[tp]})
         return target
 
-    def _notice_new_topics(self, partitions: resolving.Partitions) -> None:
-        for partition, topic_id in partitions.items():
-            known = self._topic_ids.setdefault(partition.topic, topic_id)
-            if known != topic_id:
-                self._lost(f"the topic `{partition.topic}` was deleted and made again")
-                self._topic_ids[partition.topic] = topic_id
-                self._made_again.add(partition.topic)
+    def _made_again(self, start: StreamOffset, before: TopicIds) -> set[str]:
+        """Topics that are others than those the query has read: by the checkpoint, or else by what was seen before."""
+        known = {**before, **start.topics}
+        changed = {topic for topic, now in self._topic_ids.items() if known.get(topic, now) != now}
+        for topic in sorted(changed):
+            self._lost(f"the topic `{topic}` was deleted and made again")
+        return changed
 
     async def _next_offset(self, start_json: dict[str, object], limit: ReadLimit) -> dict[str, object]:
         start = StreamOffset.from_json(start_json)
         await self._show_in_group(start)
+        seen_before = self._topic_ids
         latest = (
             await self._find_latest(start.offsets) if self._target is None else await self._aim(self._target, start)
         )
         self._latest = latest
-        begins = await self._begins(start, latest)
+        made_again = self._made_again(start, seen_before)
+        begins = await self._begins(start, latest, made_again)
         ends = self._limited(begins, latest, limit)
         first = start == self._initial  # Spark runs a first batch whether or not there is anything in it
-        if ends is None or (ends == start.offsets and not first):
+        if ends is None and made_again:
+            ends = dict(begins)  # a batch of nothing, so that the checkpoint knows the new topic
+        if ends is None or (ends == start.offsets and not first and not made_again):
             return start_json
         self._last_batch_at = time.monotonic()
         noted = begins if first else {tp: at for tp, at in begins.items() if start.offsets.get(tp) != at}
-        return StreamOffset(ends, noted, self._generated_group).to_json()
+        return StreamOffset(ends, noted, self._generated_group, self._topic_ids).to_json()
 
-    async def _begins(self, start: StreamOffset, latest: Offsets) -> dict[TopicPartition, int]:
+    async def _begins(self, start: StreamOffset, latest: Offsets, made_again: set[str]) -> dict[TopicPartition, int]:
         """Where the next batch begins in each partition: where the last one ended, or at the beginning of new ones."""
         gone = sorted(set(start.offsets) - set(latest))
         if gone:
@@ -195,11 +198,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         new = [partition for partition in latest if partition not in start.offsets]
         shorter = [tp for tp, end in latest.items() if end < start.offsets.get(tp, 0)]
         for partition in shorter:
-            if partition.topic not in self._made_again:
+            if partition.topic not in made_again:
                 self._lost(f"{partition} ends at {latest[partition]}, and was read up to {start.offsets[partition]}")
-        other = [tp for tp in latest if tp.topic in self._made_again]
+        other = [tp for tp in latest if tp.topic in made_again]
         firsts = await resolving.earliest(shared_cluster(self._options.consumer.client), {*new, *shorter, *other})
-        self._made_again.clear()
         for partition in new:
             if firsts.get(partition, 0) > 0:
                 self._lost(f"the new partition {partition} begins at {firsts[partition]} instead of 0")
@@ -226,11 +228,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     async def _plan(self, start_json: Mapping[str, object], end_json: Mapping[str, object]) -> list[OffsetRange]:
         start, end = StreamOffset.from_json(start_json), StreamOffset.from_json(end_json)
+        if not self._topic_ids:
+            await self._check_replay(end)
         begins = {**start.offsets, **end.begins}
         unknown = [partition for partition in end.offsets if partition not in begins]
         begins.update(await resolving.earliest(shared_cluster(self._options.consumer.client), unknown))
         ranges = [OffsetRange(tp, begins.get(tp, stop), stop) for tp, stop in sorted(end.offsets.items())]
         return divide(ranges, parts_min=self._options.parts_min, rows_per_part_max=self._options.rows_per_part_max)
+
+    async def _check_replay(self, end: StreamOffset) -> None:
+        """A batch from before a restart has offsets of the topics as they were then."""
+        cluster = shared_cluster(self._options.consumer.client)
+        self._topic_ids = resolving.topic_ids(await resolving.find_partitions(cluster, self._options.subscription))
+        self._made_again(end, {})
 
     # The group.
 

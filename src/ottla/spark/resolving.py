@@ -50,6 +50,11 @@ async def _matching(cluster: Cluster, pattern: str) -> Partitions:
     }
 
 
+def topic_ids(partitions: Partitions) -> dict[str, UUID]:
+    """The ids of topics by name; brokers before Kafka 2.8 know none."""
+    return {partition.topic: topic_id for partition, topic_id in partitions.items() if topic_id.int}
+
+
 def check_all_there(subscription: Subscription, found: Partitions) -> None:
     """A query that starts names topics that exist: a name that is spelt wrong would otherwise be silent for ever."""
     topics = {partition.topic for partition in found}

@@ -1,6 +1,7 @@
 """Decisions about offsets: their JSON, limits, and how ranges are divided among tasks."""
 
 import json
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -35,11 +36,11 @@ def test_the_json_is_that_of_sparks_connector() -> None:
     assert parse_offsets('{"a":{"0":23,"1":-1},"b":{"0":-2}}', "startingOffsets") == {A0: 23, A1: -1, B0: -2}
 
 
-@given(offsets, offsets, st.none() | st.text(max_size=5))
+@given(offsets, offsets, st.none() | st.text(max_size=5), st.dictionaries(st.sampled_from("ab"), st.uuids()))
 def test_an_offset_survives_the_checkpoint(
-    where: dict[TopicPartition, int], begins: dict[TopicPartition, int], group: str | None
+    where: dict[TopicPartition, int], begins: dict[TopicPartition, int], group: str | None, topics: dict[str, UUID]
 ) -> None:
-    before = StreamOffset(where, begins, group)
+    before = StreamOffset(where, begins, group, topics)
     text = json.dumps(before.to_json())
     assert StreamOffset.from_json(json.loads(text)) == before
     assert read_checkpointed(text) == where
@@ -51,6 +52,11 @@ def test_the_text_does_not_depend_on_the_order_in_which_partitions_were_found(
 ) -> None:
     there, back = StreamOffset(dict(pairs)), StreamOffset(dict(reversed(pairs)))
     assert json.dumps(there.to_json()) == json.dumps(back.to_json())
+
+
+def test_ids_of_topics_that_are_none_are_refused() -> None:
+    with pytest.raises(InvalidOption, match="ids of topics that are none"):
+        StreamOffset.from_json({"a": {"0": 3}, "#topics": {"a": "x"}})
 
 
 @pytest.mark.parametrize("text", ["earliest", "[]", '{"a":3}', '{"a":{"x":3}}', '{"a":{"0":"3"}}', '{"a":{"0":true}}'])

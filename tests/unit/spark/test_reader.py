@@ -113,6 +113,66 @@ def test_a_topic_that_became_shorter_is_still_a_loss_for_available_now(
         reading.latestOffset({topic: {"0": 5}}, ReadAllAvailable())
 
 
+def make_again(broker: RunningBroker, topic: str) -> None:
+    async def delete() -> None:
+        async with Cluster(broker.bootstrap) as cluster:
+            await delete_topic(cluster, topic)
+
+    asyncio.run(delete())
+    create_topic(broker.bootstrap, topic)
+
+
+@pytest.mark.parametrize("records_in_new", [0, 2, 5])
+@pytest.mark.parametrize("available_now", [False, True])
+def test_a_topic_made_again_while_the_query_did_not_run_is_known_by_its_id(
+    broker: RunningBroker, records: Records, topic: str, records_in_new: int, available_now: bool
+) -> None:
+    """However long the new one is: also as long as the old one was, so that the offsets look the same."""
+    records.send(topic, ["a", "b"])
+    before = reader(broker, topic, startingOffsets="earliest")
+    end = before.latestOffset(before.initialOffset(), ReadAllAvailable())
+    make_again(broker, topic)
+    Records(broker.bootstrap).send(topic, ["x"] * records_in_new)
+    strict = reader(broker, topic)
+    if available_now:
+        strict.prepareForTriggerAvailableNow()
+    with pytest.raises(DataLoss, match=f"the topic `{topic}` was deleted and made again"):
+        strict.latestOffset(end, ReadAllAvailable())
+    lenient = reader(broker, topic, failOnDataLoss="false")
+    if available_now:
+        lenient.prepareForTriggerAvailableNow()
+    after = lenient.latestOffset(end, ReadAllAvailable())
+    assert ranges(lenient, end, after) == ([(0, records_in_new)] if records_in_new else [])
+    assert lenient.latestOffset(after, ReadAllAvailable()) == after  # told once
+    assert reader(broker, topic).latestOffset(after, ReadAllAvailable()) == after
+
+
+def test_a_batch_that_is_replayed_is_not_read_from_another_topic_of_the_same_name(
+    broker: RunningBroker, records: Records, topic: str
+) -> None:
+    records.send(topic, ["a", "b"])
+    before = reader(broker, topic, startingOffsets="earliest")
+    initial = before.initialOffset()
+    end = before.latestOffset(initial, ReadAllAvailable())
+    make_again(broker, topic)
+    Records(broker.bootstrap).send(topic, ["x", "y"])
+    with pytest.raises(DataLoss, match="was deleted and made again"):
+        reader(broker, topic).partitions(initial, end)
+
+
+def test_an_older_checkpoint_has_no_ids_and_goes_on(broker: RunningBroker, records: Records, topic: str) -> None:
+    records.send(topic, ["a", "b"])
+    reading = reader(broker, topic)
+    assert reading.latestOffset({topic: {"0": 2}}, ReadAllAvailable()) == {topic: {"0": 2}}
+    records.send(topic, ["c"])
+    end = reading.latestOffset({topic: {"0": 2}}, ReadAllAvailable())
+    assert end[topic] == {"0": 3}
+    assert topic in str(end["#topics"])
+    make_again(broker, topic)
+    with pytest.raises(DataLoss, match="was deleted and made again"):
+        reading.latestOffset({topic: {"0": 3}}, ReadAllAvailable())
+
+
 def test_a_new_partition_that_does_not_begin_at_0_is_a_loss(
     broker: RunningBroker, records: Records, topic: str
 ) -> None:
