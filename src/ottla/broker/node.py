@@ -165,7 +165,7 @@ class Node:
         """Returns the addresses that accept connections, as `NAME://host:port`."""
         self._load_settings(self.store.image)
         tails_may_be_lost = self._boot.tails_may_be_lost()
-        await asyncio.to_thread(self.logs.open)
+        await asyncio.to_thread(self.logs.open, tails_may_be_lost=tails_may_be_lost)
         if tails_may_be_lost:
             await membership.rejoin(self.store, self.node_id, self._incarnation(), self.clock)
         self._boot.remember()
@@ -297,6 +297,7 @@ class Node:
     def _apply_settings(self, change: ImageChange) -> None:
         if change.broker_configs:
             self._apply_broker_settings(change.new)
+            self.fetchers.reconfigure()
         for topic in change.removed:
             self.config.update_topic(topic.name, None)
         for topic in change.written:

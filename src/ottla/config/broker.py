@@ -462,7 +462,10 @@ class BrokerSettings:
         10_485_760, at_least=0, doc="Bytes of all partitions together that a follower asks for at once."
     )
     num_replica_fetchers: int = setting(
-        1, at_least=1, doc="Fetches that a follower has under way with each leader at the same time."
+        1,
+        at_least=1,
+        dynamic="cluster-wide",
+        doc="Fetches that a follower has under way with each leader at the same time.",
     )
 
     # Who leads

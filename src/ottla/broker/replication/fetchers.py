@@ -48,21 +48,28 @@ class ReplicaFetchers:
         self._clock = clock
         self._broker_epoch = broker_epoch
         self._fetchers: dict[tuple[int, int], Fetcher] = {}
-        self._homes: dict[Key, Fetcher] = {}
+        self._homes: dict[Key, tuple[Partition, Fetcher]] = {}
         self._started = False
 
     def role_changed(self, partition: Partition) -> None:
         key = (partition.topic_id, partition.tp.partition)
-        home = self._homes.pop(key, None)
-        if home is not None:
-            home.remove(key)
+        known = self._homes.pop(key, None)
+        if known is not None:
+            known[1].remove(key)
         if partition.is_follower:
-            home = self._homes[key] = self.home_of(partition)
+            home = self.home_of(partition)
+            self._homes[key] = (partition, home)
             home.add(partition)
+
+    def reconfigure(self) -> None:
+        """Spread the partitions anew if there are to be more fetchers, or fewer."""
+        for partition, home in tuple(self._homes.values()):
+            if self.home_of(partition) is not home:
+                self.role_changed(partition)
 
     def home_of(self, partition: Partition) -> "Fetcher":
         """The fetcher that follows this partition's leader for it."""
-        index = zlib.crc32(str(partition.tp).encode()) % self._config.static.num_replica_fetchers
+        index = zlib.crc32(str(partition.tp).encode()) % self._config.broker.num_replica_fetchers
         fetcher = self._fetchers.get((partition.leader, index))
         if fetcher is None:
             fetcher = self._fetchers[partition.leader, index] = Fetcher(

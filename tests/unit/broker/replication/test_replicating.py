@@ -203,6 +203,22 @@ def test_who_waits_goes_on_waiting_when_the_leader_stays_and_only_its_epoch_chan
     asyncio.run(run())
 
 
+def test_fetchers_can_become_more_and_fewer_while_they_work(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world_of(tmp_path, 1, 2) as world:
+            world.create(1, 2, partitions=8)
+            two = world.brokers[2]
+            for fetchers in ("4", "1", "3"):
+                two.config.update_broker({"num.replica.fetchers": fetchers}, {})
+                two.fetchers.reconfigure()
+                for number in range(8):
+                    assert (await world.brokers[1].produce(b"a", number=number)).error_code == 0
+                homes = {id(two.fetchers.home_of(two.partition(number))) for number in range(8)}
+                assert len(homes) == int(fetchers)
+
+    asyncio.run(run())
+
+
 def delete(world: World) -> None:
     shared = world.shared
     shared.write([Write(path, None, version) for path, version in shared.versions.items() if "/topics/" in path])
