@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo up test check fmt bench bench-spark compat soak docs lock clean
+.PHONY: setup demo up test test-cluster check fmt bench bench-cluster bench-spark compat soak docs lock clean
 
 setup: .venv/.ready
 
@@ -19,6 +19,9 @@ up: setup
 test: setup
 	$(BIN)/pytest tests
 
+test-cluster: setup
+	OTTLA_TEST_BROKERS=3 $(BIN)/pytest tests/clients tests/cli tests/transactions tests/server
+
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -32,6 +35,9 @@ fmt: setup
 bench: setup
 	$(BIN)/python -m benchmarks
 
+bench-cluster: setup
+	$(BIN)/python -m benchmarks.cluster $(ARGS)
+
 bench-spark: setup
 	$(BIN)/python -m benchmarks.spark $(ARGS)
 
@@ -39,7 +45,7 @@ compat: setup
 	$(BIN)/python -m pytest compat
 
 soak: setup
-	OTTLA_SOAK=1 $(BIN)/pytest tests/reliability tests/fuzz tests/transactions tests/spark_reliability
+	OTTLA_SOAK=1 $(BIN)/pytest tests/reliability tests/fuzz tests/transactions tests/cluster tests/spark_reliability
 
 docs: setup
 	$(BIN)/python tools/generate_settings_docs.py

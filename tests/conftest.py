@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ottla.testing.running import brokers_wanted
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -15,6 +17,14 @@ _counter = itertools.count(1)
 # Every JVM of a test lives for seconds or minutes on few cores: its second compiler and its parallel collector would
 # take more from the tests than they give.
 os.environ.setdefault("OTTLA_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What a test says of one broker alone is not asked of a cluster (make test-cluster)."""
+    if brokers_wanted() > 1:
+        for item in items:
+            for marker in item.iter_markers("one_broker"):
+                item.add_marker(pytest.mark.skip(reason=f"of one broker alone: it {marker.args[0]}"))
 
 
 @pytest.fixture

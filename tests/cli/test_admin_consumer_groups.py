@@ -79,6 +79,7 @@ def reset(groups: Groups, capsys: Captured, group: str, *form: str) -> list[tupl
     return [(int(row.split()[2]), int(row.split()[3])) for row in rows]
 
 
+@pytest.mark.one_broker("shows the address of its coordinator")
 def test_a_group_at_work(
     groups: Groups, topic: str, unique: Unique, capsys: Captured, ottla_broker: RunningBroker
 ) -> None:

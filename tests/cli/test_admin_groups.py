@@ -90,6 +90,7 @@ def test_a_consumer_group_is_described(running: RunningBroker, tool: Callable[..
     assert "Empty" in json.dumps(described)
 
 
+@pytest.mark.one_broker("looks for the one copy of a file")
 def test_its_records_are_dumped(running: RunningBroker, capsys: Captured) -> None:
     with member(running, "consumer"):
         pass
@@ -108,6 +109,7 @@ def test_patterns_can_be_tried(tool: Callable[..., str]) -> None:
     tool("consumer-groups", "--validate-regex", "(?=look)", code=1)
 
 
+@pytest.mark.one_broker("speaks to a coordinator without looking for it")
 def test_a_group_has_settings_of_its_own(running: RunningBroker, tool: Callable[..., str]) -> None:
     of_group = ("--entity-type", "groups", "--entity-name", "a/b c")
     tool("configs", "--alter", *of_group, "--add-config", "consumer.heartbeat.interval.ms=700")

@@ -89,6 +89,7 @@ def test_records_are_dropped(tool: Tool, topic: str, capsys: Captured, tmp_path:
     assert f"partition: {topic}-1\terror: the partition does not have that offset" in lines(capsys)
 
 
+@pytest.mark.one_broker("lists the brokers")
 def test_disk_usage(tool: Tool, topic: str, capsys: Captured) -> None:
     assert tool("log-dirs", "--describe", "--topic-list", topic) == 0
     asking, received, document = lines(capsys)
@@ -105,6 +106,7 @@ def test_disk_usage(tool: Tool, topic: str, capsys: Captured) -> None:
     assert "there is no broker 5; the brokers are 1" in capsys.readouterr().err
 
 
+@pytest.mark.one_broker("lists the brokers")
 def test_what_a_broker_serves(tool: Tool, capsys: Captured, ottla_broker: RunningBroker) -> None:
     assert tool("broker-api-versions") == 0
     first, *shown = lines(capsys)

@@ -189,6 +189,7 @@ def test_a_broker_that_cannot_start_says_why(arguments: list[str], words: str, c
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.one_broker("takes the address of the one broker")
 def test_a_port_in_use_is_said_in_words(ottla_broker: RunningBroker, tmp_path: Path) -> None:
     listener = f"listeners=PLAINTEXT://{ottla_broker.bootstrap}"
     with running("ottla", "broker", "--set", listener, "--set", "log.dirs=data", cwd=tmp_path) as process:

@@ -38,6 +38,7 @@ def plan_file(tmp_path: Path, topic: str, replicas: list[int], **more: object) -
     return str(path)
 
 
+@pytest.mark.one_broker("moves what has one replica")
 def test_a_plan_is_proposed_executed_and_verified(tool: Tool, topic: str, tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "topics.json").write_text(json.dumps({"version": 1, "topics": [{"topic": topic}]}))
     topics = ("--topics-to-move-json-file", str(tmp_path / "topics.json"))
@@ -67,6 +68,7 @@ def test_a_plan_is_proposed_executed_and_verified(tool: Tool, topic: str, tmp_pa
     assert capsys.readouterr().out == "No partition reassignments found.\n"
 
 
+@pytest.mark.one_broker("moves what has one replica")
 def test_what_cannot_be_is_told_in_words(tool: Tool, topic: str, tmp_path: Path, capsys: Captured) -> None:
     plan = ("--reassignment-json-file", plan_file(tmp_path, topic, [7]))
     assert tool("reassign-partitions", "--execute", *plan) == 1

@@ -25,6 +25,7 @@ def describe(topics: Callable[..., int], capsys: Captured, *arguments: str) -> l
     return capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.one_broker("shows the number of replicas")
 def test_create_and_describe_in_kafkas_layout(topics: Callable[..., int], capsys: Captured, unique: Unique) -> None:
     name = unique("created")
     assert topics("--create", "--topic", name, "--partitions=2", "--config", "retention.ms=5000") == 0
@@ -101,6 +102,7 @@ def test_delete_by_pattern(topics: Callable[..., int], capsys: Captured, unique:
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.one_broker("has too few replicas on one broker")
 def test_filters_show_only_what_is_wrong(topics: Callable[..., int], capsys: Captured, unique: Unique) -> None:
     healthy, strict = unique("healthy"), unique("strict")
     assert topics("--create", "--topic", healthy, "--partitions", "2") == 0
@@ -117,6 +119,7 @@ def test_filters_show_only_what_is_wrong(topics: Callable[..., int], capsys: Cap
     assert [line.split("\t")[0] for line in overridden] == [f"Topic: {strict}"]
 
 
+@pytest.mark.one_broker("shows the number of replicas")
 def test_json_for_scripts(topics: Callable[..., int], capsys: Captured, unique: Unique) -> None:
     name = unique("json")
     assert topics("--create", "--topic", name, "--partitions", "2", "--json") == 0
@@ -131,6 +134,7 @@ def test_json_for_scripts(topics: Callable[..., int], capsys: Captured, unique: 
     assert [listed["topic"] for listed in json.loads(capsys.readouterr().out)] == [name]
 
 
+@pytest.mark.one_broker("has too few replicas on one broker")
 def test_too_many_replicas_are_explained(topics: Callable[..., int], capsys: Captured, unique: Unique) -> None:
     assert topics("--create", "--topic", unique("replicas"), "--replication-factor", "3") == 1
     assert "more replicas than brokers" in capsys.readouterr().err

@@ -71,6 +71,7 @@ async def write_stray(bootstrap: str, topic: str) -> None:
         assert response.responses[0].partition_responses[0].error_code == ErrorCode.NONE
 
 
+@pytest.mark.one_broker("shows the id of the coordinator")
 def test_an_open_transaction_is_listed_and_described(tool: Tool, open_transaction: tuple[str, str]) -> None:
     name, topic = open_transaction
     [listed] = tool("list", "--transactional-id-pattern", name)
@@ -99,6 +100,7 @@ def test_json_is_a_list_of_objects(
     assert (listed["TransactionalId"], listed["TransactionState"]) == (name, "Ongoing")
 
 
+@pytest.mark.one_broker("names the broker that leads")
 def test_a_transaction_is_ended_from_outside(tool: Tool, open_transaction: tuple[str, str]) -> None:
     name, topic = open_transaction
     where = ["--topic", topic, "--partition", "0"]
@@ -114,6 +116,7 @@ def test_a_transaction_is_ended_from_outside(tool: Tool, open_transaction: tuple
     assert listed["TransactionState"] == "Empty"
 
 
+@pytest.mark.one_broker("writes to a leader without looking for it")
 def test_what_no_coordinator_knows_hangs(capsys: Captured) -> None:
     """Without verification a partition takes a transactional record that no coordinator has heard of."""
     with broker(settings={"transaction.partition.verification.enable": "false"}) as running:

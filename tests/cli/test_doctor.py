@@ -54,6 +54,7 @@ def test_a_spark_that_is_half_there_or_too_new_must_be_mended() -> None:
     assert (outdated.state, outdated.found) == (State.FAIL, "pandas is 3.0.1, wanted <3,>=2.2")
 
 
+@pytest.mark.one_broker("shows the number of brokers")
 def test_a_running_broker_is_greeted(ottla_broker: RunningBroker) -> None:
     finding = asyncio.run(check_broker(ottla_broker.bootstrap, asked_for=True))
     assert finding.state is State.OK
