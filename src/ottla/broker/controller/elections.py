@@ -83,16 +83,14 @@ def rejoin(partition: PartitionImage, returning: int) -> PartitionImage | None:
     """A broker comes back whose machine crashed: the end of its logs may be lost, acknowledged records among it.
 
     Others that are in sync have all of it, so it must not count as one, nor lead, until it has caught up. Alone it is
-    the best there is, and its epoch is raised: what it writes next must not pass for what it lost.
+    the best there is. The epoch is raised in any case: what it writes next must not pass for what it lost, and a leader
+    that knows how far it was before the crash, and perhaps is just taking it in for that, must forget it.
     """
-    if returning not in partition.isr:
+    if returning not in partition.replicas or not partition.isr:
         return None
     others = tuple(replica for replica in partition.isr if replica != returning)
-    if not others:
-        return replace(partition, leader_epoch=partition.leader_epoch + 1)
-    if partition.leader == returning:
-        return _led_by(partition, NO_LEADER, others)
-    return replace(partition, isr=others)
+    leader = NO_LEADER if partition.leader == returning and others else partition.leader
+    return _led_by(partition, leader, others or partition.isr)
 
 
 def _first_election(partition: PartitionImage, alive: Alive) -> PartitionImage | None:

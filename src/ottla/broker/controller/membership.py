@@ -63,8 +63,8 @@ async def rejoin(store: MetadataStore, node_id: int, incarnation: str, clock: Cl
     await _change_all(store, node_id, clock, decide, tally)
     if tally.changed:
         log.warning(
-            "the machine has crashed since the last run, so the end of the logs may be lost: %d partitions no longer "
-            "count this broker as in sync, or have a new epoch where it is the only one; %s", tally.changed, tally,
+            "the machine has crashed since the last run, so the end of the logs may be lost: %d partitions have a new "
+            "epoch and count this broker as in sync only where it is the only one; %s", tally.changed, tally,
         )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ async def _change_all(store: MetadataStore, node_id: int, clock: Clock, decide: 
     following: list[Place] = []
     for name in sorted(store.image.topics):
         for number, partition in enumerate(store.image.topics[name].partitions):
-            if node_id in partition.isr:
+            if node_id in partition.replicas:
                 (leading if partition.leader == node_id else following).append((name, number))
     work.due.update(dict.fromkeys(leading + following))
     while True:

@@ -74,7 +74,8 @@ class Progress:
         """Take what the metadata says now; whatever change was under way, this is how it ended."""
         # Whoever left without this leader's doing is stopping or has lost its disk. What it had does not count until
         # it fetches again: else every record would wait for it, or it would be taken in again.
-        gone = frozenset(self.isr).difference(isr) if self._pending is None else frozenset()
+        own_change = set(self._pending or ()) == set(isr)
+        gone = frozenset() if own_change else frozenset(self.isr).difference(isr)
         self.isr = isr
         self._pending = None
         before = {replica: known for replica, known in self._followers.items() if replica not in gone}

@@ -76,10 +76,12 @@ def test_who_stops_hands_over() -> None:
 
 def test_who_lost_its_tail_does_not_count_as_in_sync() -> None:
     assert rejoin(led(1), 1) == PartitionImage(NO_LEADER, 8, (1, 2, 3), (2, 3))
-    assert rejoin(led(1), 2) == PartitionImage(1, 7, (1, 2, 3), (1, 3))
+    assert rejoin(led(1), 2) == PartitionImage(1, 8, (1, 2, 3), (1, 3))
     assert rejoin(led(1, isr=(1,)), 1) == PartitionImage(1, 8, (1, 2, 3), (1,))
     assert rejoin(led(NO_LEADER, isr=(1,)), 1) == PartitionImage(NO_LEADER, 8, (1, 2, 3), (1,))
-    assert rejoin(led(1, isr=(1,)), 2) is None
+    assert rejoin(led(1, isr=(1,)), 2) == PartitionImage(1, 8, (1, 2, 3), (1,))
+    assert rejoin(led(NO_LEADER, isr=()), 2) is None
+    assert rejoin(led(1), 4) is None
 
 
 def keeps_the_rules(before: PartitionImage, after: PartitionImage) -> None:
@@ -139,8 +141,7 @@ class PartitionLife(RuleBasedStateMachine):
         after = rejoin(self.partition, broker)
         if after is not None:
             assert after.isr
-            raised = after.isr == (broker,) or after.leader != self.partition.leader
-            assert after.leader_epoch == self.partition.leader_epoch + raised
+            assert after.leader_epoch == self.partition.leader_epoch + 1
             self.partition = after
         self.become(settle(self.partition, self.alive))
         self.alive.add(broker)

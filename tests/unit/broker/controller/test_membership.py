@@ -68,9 +68,9 @@ def test_after_a_crash_nothing_is_claimed() -> None:
     asyncio.run(rejoin(store, 1, "me", CLOCK))
     assert store.image.topics["a"].partitions == (
         led(NO_LEADER, (2,), 1),
-        led(2, (2,)),
+        led(2, (2,), 1),
         led(1, (1,), 1),
-        led(2, (2, 3)),
+        led(2, (2, 3), 1),
     )
 
 
@@ -78,7 +78,7 @@ def test_its_own_former_life_is_no_hindrance() -> None:
     store = with_topic(led(2, (2, 1)), brokers=(2,))
     asyncio.run(store.register_broker(BrokerImage(1, None, (), incarnation="me")))
     asyncio.run(rejoin(store, 1, "me", CLOCK))
-    assert store.image.topics["a"].partitions == (led(2, (2,)),)
+    assert store.image.topics["a"].partitions == (led(2, (2,), 1),)
 
 
 def test_another_broker_with_the_same_id_is_left_alone() -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 from msgspec.structs import replace
 from tests.unit.broker.replication.replica_world import TOPIC, World, contents, world_of
 
+from ottla.broker.controller.elections import rejoin
 from ottla.cluster.documents import partition_document, partition_path
-from ottla.cluster.store import Session, Write
+from ottla.cluster.store import Session, StoreError, Write
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ReplicaState
 
@@ -252,3 +253,56 @@ def test_a_flush_that_meets_a_move_is_a_flush_of_the_copy(tmp_path: Path) -> Non
         assert contents(partition).count(b"b") >= 1
 
     play(tmp_path, check)
+
+
+def test_a_machine_that_crashed_and_is_back_before_its_session_ends_is_not_taken_for_complete(tmp_path: Path) -> None:
+    """Its registration still stands, and the leader remembers that it had everything."""
+
+    async def check(world: World) -> None:
+        world.create(1, 2)
+        for number in range(3):
+            await world.brokers[1].produce(b"%d" % number)
+        await world.settled()
+        await world.brokers.pop(2).stop(clean=False)
+        path = tmp_path / "2" / f"{TOPIC}-0" / f"{0:020d}.log"
+        path.write_bytes(path.read_bytes()[:-10])
+        come_back(world, 2)
+        for _ in range(3):
+            await world.brokers[1].isr.check_all()
+            await asyncio.sleep(0.01)
+        assert world.state().isr == (1,)
+        assert (await world.brokers[1].produce(b"3", timeout_ms=2_000)).error_code == 0
+        await world.start(2)
+        data = await all_same(world)
+        assert all(b"%d" % number in data for number in range(4))
+        await world.until(lambda: set(world.state().isr) == {1, 2})
+
+    play(tmp_path, check, 1, 2)
+
+
+def test_nor_is_one_that_was_about_to_be_taken_in(tmp_path: Path) -> None:
+    async def check(world: World) -> None:
+        world.create(1, 2, isr=(1,))
+        world.brokers[1].store.trouble = StoreError("not now")
+        await world.brokers[1].produce(b"0")
+        await world.until(lambda: world.brokers[2].partition().log.end_offset == 1)
+        await world.brokers.pop(2).stop(clean=False)
+        (tmp_path / "2" / f"{TOPIC}-0" / f"{0:020d}.log").write_bytes(b"")
+        come_back(world, 2)
+        world.brokers[1].store.trouble = None
+        await world.brokers[1].isr.check_all()
+        await world.until(lambda: world.brokers[1].isr._task is None)
+        assert world.state().isr == (1,)
+        await world.start(2)
+        await world.until(lambda: set(world.state().isr) == {1, 2})
+        assert b"0" in await all_same(world)
+
+    play(tmp_path, check, 1, 2)
+
+
+def come_back(world: World, node: int) -> None:
+    """What a broker writes before it registers after a crash of its machine."""
+    state = rejoin(world.state(), node)
+    assert state is not None
+    path = partition_path(TOPIC, 0)
+    world.shared.write([Write(path, partition_document(state), world.shared.versions[path])])
