@@ -79,20 +79,23 @@ class LogManager:
 
     # -- starting and stopping
 
-    def open(self) -> None:
-        """Load every partition of every directory, mending after a crash. Blocks; call before serving."""
+    def open(self, *, tails_may_be_lost: bool = False) -> None:
+        """Load every partition of every directory, mending after a crash. Blocks; call before serving.
+
+        `tails_may_be_lost` tells that the machine crashed, not only the process.
+        """
         try:
             for directory in self.dirs:
                 directory.claim(self._cluster_id, self._settings.node_id)
             for directory in self.dirs:
-                self._open_dir(directory)
+                self._open_dir(directory, tails_may_be_lost)
             for directory in self.dirs:
                 self._take_up_copies(directory)
         except BaseException:
             self.abandon()
             raise
 
-    def _open_dir(self, directory: LogDir) -> None:
+    def _open_dir(self, directory: LogDir, tails_may_be_lost: bool) -> None:
         started = time.monotonic()
         try:
             found = directory.partition_directories()
@@ -112,7 +115,7 @@ class LogManager:
             logger.info("%s was not stopped cleanly: checking %d logs", directory.path, len(found))
 
         def load(tp: TopicPartition) -> Log:
-            known = KnownOffsets(starts.get(tp, 0), points.get(tp, 0), clean)
+            known = KnownOffsets(starts.get(tp, 0), points.get(tp, 0), clean, tails_may_be_lost)
             config = self._topic_settings(tp.topic)
             return open_log(tp, found[tp], config, directory.environment, known, self._clock.now_ms())
 

@@ -49,6 +49,8 @@ class KnownOffsets(msgspec.Struct, frozen=True):
     start_offset: int = 0
     recovery_point: int = 0
     clean: bool = True
+    tails_may_be_lost: bool = False
+    """Whether the machine crashed: then the end of any file may be missing that was not flushed."""
 
 
 def create_log(
@@ -96,7 +98,7 @@ class _Opening:
         if known.clean:
             segments, end_offset = self._trust(segments, epochs, names)
         else:
-            segments, end_offset = self._recover(segments, epochs, known.recovery_point)
+            segments, end_offset = self._recover(segments, epochs, known.recovery_point, known.tails_may_be_lost)
         self._find_damaged_transactions(segments)
         start_offset = max(known.start_offset, segments[0].base_offset if segments else 0)
         if not segments or start_offset > end_offset:
@@ -202,8 +204,14 @@ class _Opening:
 
     # -- after a crash
 
-    def _recover(self, segments: list[Segment], epochs: LeaderEpochs, recovery_point: int) -> tuple[list[Segment], int]:
-        """Check everything from the recovery point's segment on; cut the log at the first batch that is not whole."""
+    def _recover(
+        self, segments: list[Segment], epochs: LeaderEpochs, recovery_point: int, tails_may_be_lost: bool = False
+    ) -> tuple[list[Segment], int]:
+        """Check everything from the recovery point's segment on; cut the log at the first batch that is not whole.
+
+        A finished segment that was not flushed may have lost its end with nothing to show for it, while the next one
+        is there: after a crash of the machine a gap between two segments is a loss, and what follows is no use.
+        """
         first = 0
         for number, segment in enumerate(segments):
             if segment.base_offset <= recovery_point:
@@ -215,8 +223,13 @@ class _Opening:
             if segment.base_offset < end_offset:
                 logger.warning("%s: segment %d overlaps the one before: dropping it", self._tp, segment.base_offset)
                 break
-            if not whole and segment.base_offset > end_offset:
-                break  # records are missing in between; if none are, only space that was set aside has been cut
+            if segment.base_offset > end_offset and (tails_may_be_lost or not whole):
+                # Records are missing in between; if none are, only space that was set aside has been cut.
+                logger.warning(
+                    "%s: offsets %d to %d are lost, and dropped is what follows",
+                    self._tp, end_offset, segment.base_offset - 1,
+                )  # fmt: skip
+                break
             kept.append(segment)
             end_offset, whole = self._recover_segment(segment, epochs)
         self._discard(segments[len(kept) :])

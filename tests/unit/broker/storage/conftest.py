@@ -98,8 +98,16 @@ class LogKit:
         self.config = TopicSettings(**settings)  # type: ignore[arg-type]
         return create_log(TP, TOPIC_ID, str(self.directory), self.config, self._environment(), NOW_MS)
 
-    def open(self, *, clean: bool, start_offset: int = 0, recovery_point: int = 0, now_ms: int = NOW_MS) -> Log:
-        known = KnownOffsets(start_offset, recovery_point, clean)
+    def open(
+        self,
+        *,
+        clean: bool,
+        start_offset: int = 0,
+        recovery_point: int = 0,
+        now_ms: int = NOW_MS,
+        tails_may_be_lost: bool = False,
+    ) -> Log:
+        known = KnownOffsets(start_offset, recovery_point, clean, tails_may_be_lost)
         return open_log(TP, str(self.directory), self.config, self._environment(), known, now_ms)
 
     def reopen(self, log: Log, *, clean: bool) -> Log:

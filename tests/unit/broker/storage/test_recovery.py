@@ -111,6 +111,21 @@ def test_damage_in_the_middle_drops_what_follows(kit: LogKit) -> None:
     check_usable(kit.reopen(log, clean=True))
 
 
+def test_a_segment_that_lost_its_end_between_two_batches_drops_what_follows(kit: LogKit) -> None:
+    """Nothing in the file shows the loss; only the next segment's name does. A killed process loses nothing."""
+    log = kit.create(**SMALL)
+    fill(log, 20)
+    log.release()
+    files = kit.files(".log")
+    first, second = int(files[1].stem), int(files[2].stem)
+    content = files[1].read_bytes()
+    files[1].write_bytes(content[: len(content) // (second - first) * (second - first - 1)])
+    assert kit.open(clean=False).end_offset == 20
+    log = kit.open(clean=False, tails_may_be_lost=True)
+    assert log.end_offset == second - 1
+    check_usable(log)
+
+
 def test_missing_indexes_are_rebuilt(kit: LogKit) -> None:
     log = kit.create(**SMALL)
     fill(log, 20)
