@@ -93,10 +93,21 @@ class History:
         self.committed_positions: dict[tuple[str, TopicPartition], int] = {}
         """What a group's last acknowledged commit said."""
         self.lost_positions: list[str] = []
+        self._positions_in_doubt: dict[tuple[str, TopicPartition], int] = {}
         self._ticks = itertools.count(1)
         self._processes = itertools.count(1)
         self._transactions = itertools.count(1)
         self._values = itertools.count(1)
+
+    def position_in_doubt(self, group: str, partition: TopicPartition, position: int) -> None:
+        """A commit was not answered: it may count any time, also after later ones."""
+        known = self._positions_in_doubt.get((group, partition), position)
+        self._positions_in_doubt[group, partition] = min(known, position)
+
+    def least_position(self, group: str, partition: TopicPartition) -> int:
+        """What a group must be told now, at least."""
+        committed = self.committed_positions.get((group, partition), -1)
+        return min(committed, self._positions_in_doubt.get((group, partition), committed))
 
     def now(self) -> int:
         return next(self._ticks)

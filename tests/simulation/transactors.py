@@ -20,6 +20,7 @@ from tests.simulation.clients import (
 from tests.simulation.loop import Host, SimulatedLoop
 from tests.transactions.history import Abort, Begin, Commit, Outcome, Send
 
+from ottla.client.errors import ClientError
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
 from ottla.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -69,7 +70,7 @@ class Positions(Client):
             groups=[OffsetFetchRequestGroup(group_id=group, topics=topics)], require_stable=True
         )
         broker = await self.coordinator(group, GROUP)
-        must_show = self.history.committed_positions.get((group, partition), NO_OFFSET)
+        must_show = self.history.least_position(group, partition)
         response = await self.call(broker, request, OffsetFetchResponse, max_version=GROUP_BY_NAME_VERSION_MAX)
         answer = response.groups[0]
         raise_for(answer.error_code)
@@ -119,7 +120,11 @@ class Committer(Positions):
         )
         broker = await self.coordinator(self._group, GROUP)
         position = self._position
-        response = await self.call(broker, request, OffsetCommitResponse, max_version=GROUP_BY_NAME_VERSION_MAX)
+        try:
+            response = await self.call(broker, request, OffsetCommitResponse, max_version=GROUP_BY_NAME_VERSION_MAX)
+        except ClientError:
+            self.history.position_in_doubt(self._group, self._partition, position)
+            raise
         raise_for(response.topics[0].partitions[0].error_code)
         self.position_acknowledged(self._group, self._partition, position)
 
@@ -139,6 +144,8 @@ class Transactor(Positions):
         self._process = 0
         self._sequences: dict[TopicPartition, int] = {}
         self._announced: set[TopicPartition] = set()
+        self._in_doubt = False
+        """Whether a request of this epoch may still be on its way."""
         self.stopping = False
 
     async def run(self) -> None:
@@ -269,6 +276,10 @@ class Transactor(Positions):
         if self._joins_by_writing:
             self._producer = (response.producer_id, response.producer_epoch)
             self._sequences.clear()
+        elif self._in_doubt:
+            # A late request would count for the next transaction: without an epoch for each only a new one helps.
+            self._producer = None
+        self._in_doubt = False
 
     async def _persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Try again while the answer says that it may help; then the transaction is given up."""
@@ -279,7 +290,7 @@ class Transactor(Positions):
                 if not error.code.retriable:
                     raise GivenUp(error.code.name) from error
             except Failures:
-                pass
+                self._in_doubt = True
             await self.pause()
         raise GivenUp("no answer")
 
