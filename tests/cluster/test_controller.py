@@ -142,6 +142,26 @@ def test_a_move_that_takes_long_is_listed_and_given_up(
     assert sorted(brokers.partitions(topic)[topic, 0].replicas) == [1, 2]
 
 
+def test_a_replica_is_made_in_the_directory_that_the_plan_chooses(
+    brokers: RunningCluster, tool: Tool, unique: Unique, tmp_path: Path, capsys: Captured
+) -> None:
+    topic = unique("directory")
+    assert tool("topics", "--create", "--topic", topic, "--replica-assignment", "1") == 0
+    directory = str(brokers.brokers[2].log_dirs[0])
+    entry = {"topic": topic, "partition": 0, "replicas": [2, 1], "log_dirs": [directory, "any"]}
+    (tmp_path / "plan.json").write_text(json.dumps({"version": 1, "partitions": [entry]}))
+    plan = ("--reassignment-json-file", str(tmp_path / "plan.json"))
+    assert tool("reassign-partitions", "--execute", *plan) == 0
+    assert f"Successfully started log directory moves for: {topic}-0-2" in capsys.readouterr().out
+
+    def completed() -> bool:
+        assert tool("reassign-partitions", "--verify", *plan) == 0
+        out = capsys.readouterr().out
+        return "is completed." in out and f"Reassignment of replica {topic}-0-2 completed successfully." in out
+
+    wait_until(completed, "the end of the move", seconds=60)
+
+
 def test_settings_of_any_broker_are_changed_and_told(brokers: RunningCluster, tool: Tool, capsys: Captured) -> None:
     for number in brokers.brokers:
         entity = ("--entity-type", "brokers", "--entity-name", str(number))

@@ -23,6 +23,8 @@ WORDS: dict[ErrorCode, str] = {
     ErrorCode.UNSUPPORTED_VERSION: "the broker does not support that",
     ErrorCode.TOPIC_ALREADY_EXISTS: "the topic exists already",
     ErrorCode.POLICY_VIOLATION: "a policy of the cluster forbids it",
+    ErrorCode.LOG_DIR_NOT_FOUND: "the broker has no such directory among its log.dirs",
+    ErrorCode.REPLICA_NOT_AVAILABLE: "the broker does not have this replica",
     ErrorCode.KAFKA_STORAGE_ERROR: "the broker's disk failed it; its log says more",
     ErrorCode.NON_EMPTY_GROUP: "the group has members: stop its consumers first",
     ErrorCode.GROUP_ID_NOT_FOUND: "there is no such group",

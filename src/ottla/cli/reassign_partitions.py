@@ -159,6 +159,7 @@ async def _execute(cluster: Cluster, args: argparse.Namespace) -> int:
         print(f"Current partition replica assignment\n\n{_compact(before)}\n")
         print("Save this to use as the --reassignment-json-file option during rollback")
     await _throttle(cluster, args, plan, held)
+    await _choose_directories(cluster, plan)
     refused = await replicas.alter_reassignments(
         cluster,
         {partition: placed.replicas for partition, placed in plan.items()},
@@ -194,8 +195,17 @@ async def _throttle(cluster: Cluster, args: argparse.Namespace, plan: plans.Plan
             print(f"The replica-alter-dir throttle limit was set to {between_directories} B/s")
 
 
+async def _choose_directories(cluster: Cluster, plan: plans.Plan) -> None:
+    """Tell brokers where replicas are to be, before they get them: then they are made there. Raises if it cannot be."""
+    for broker, wanted in sorted(progress.wanted_directories(plan).items()):
+        refused = await replicas.alter_replica_log_dirs(cluster, broker, wanted)
+        for partition, error in sorted(refused.items()):
+            if error.code not in NOT_YET:
+                raise _cannot_move(partition, broker, wanted[partition], error)
+
+
 async def _move_directories(cluster: Cluster, plan: plans.Plan, timeout_s: float) -> list[str]:
-    """Begin the moves between directories; a replica that is only just being added may take a moment to be there."""
+    """See that the moves between directories have begun; a replica that is only just being added may take a moment."""
     started: list[str] = []
     deadline = asyncio.get_running_loop().time() + timeout_s
     for broker, wanted in sorted(progress.wanted_directories(plan).items()):
@@ -203,16 +213,18 @@ async def _move_directories(cluster: Cluster, plan: plans.Plan, timeout_s: float
         while left:
             refused = await replicas.alter_replica_log_dirs(cluster, broker, left)
             started += [f"{partition}-{broker}" for partition in sorted(left) if partition not in refused]
-            hopeless = [partition for partition, error in refused.items() if error.code not in NOT_YET]
-            if hopeless or (refused and asyncio.get_running_loop().time() > deadline):
-                partition = hopeless[0] if hopeless else min(refused)
-                raise CommandError(
-                    f"{partition} on broker {broker} cannot move to {wanted[partition]}: {in_words(refused[partition])}"
-                )
+            late = asyncio.get_running_loop().time() > deadline
+            for partition, error in sorted(refused.items()):
+                if late or error.code not in NOT_YET:
+                    raise _cannot_move(partition, broker, wanted[partition], error)
             left = {partition: path for partition, path in left.items() if partition in refused}
             if left:
                 await asyncio.sleep(RETRY_SECONDS)
     return started
+
+
+def _cannot_move(partition: TopicPartition, broker: int, path: str, error: ApiError) -> CommandError:
+    return CommandError(f"{partition} on broker {broker} cannot move to {path}: {in_words(error)}")
 
 
 async def _verify(cluster: Cluster, args: argparse.Namespace) -> int:
