@@ -151,7 +151,6 @@ class LeadingController:
                 await asyncio.sleep(back_off)
                 back_off = min(2 * back_off, BACK_OFF_SECONDS_MAX)
             except Exception:
-                # A partition that cannot be decided must not keep all others from having a leader.
                 log.exception("%s: the controller failed and looks at everything again", why)
                 await asyncio.sleep(BACK_OFF_SECONDS_MAX)
                 self._take_up(self._store.image)
@@ -164,6 +163,13 @@ class LeadingController:
                 self._idle.set()
 
     def _decide(self, place: Place, partition: PartitionImage, image: ClusterImage) -> PartitionImage | None:
+        try:
+            return self._settled(place, partition, image)
+        except Exception:  # one partition that cannot be decided must not keep the others from having a leader
+            log.exception("%s-%d cannot be decided: %s", *place, partition)
+            return None
+
+    def _settled(self, place: Place, partition: PartitionImage, image: ClusterImage) -> PartitionImage | None:
         unclean = self._config.topic(place[0]).unclean_leader_election_enable
         after = settle(partition, image.brokers, unclean=unclean)
         if after is None and place in self._preferring:

@@ -2,13 +2,14 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Container, Coroutine, Iterable
 from typing import Any
 
 import pytest
 
 from ottla.broker.controller.leading import LeadingController
 from ottla.broker.controller.partition_changes import COMMITTED_AT_ONCE
+from ottla.broker.controller.reassignments import settle
 from ottla.broker.controller.writes import creation_writes, partition_writes, topic_config_writes
 from ottla.cluster.documents import topic_document, topic_path
 from ottla.cluster.image import NO_LEADER, ImageChange, PartitionImage, TopicImage
@@ -97,6 +98,27 @@ def test_partitions_that_lost_their_leader_come_first() -> None:
         await controller.settled()
         numbers = [int(write.path.split("/")[5]) for write in store.commits[0]]
         assert all(number % 3 == 2 for number in numbers[:300])
+
+    run(steps, store)
+
+
+def test_a_partition_that_cannot_be_decided_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = MemoryStore(1, 2, 3, controller=1)
+    add_topic(store, "a", [led(2, (2, 3, 1))] * 3)
+
+    def stumble(partition: PartitionImage, alive: Container[int], *, unclean: bool) -> PartitionImage | None:
+        if partition is store.image.topics["a"].partitions[1]:
+            raise ValueError("nobody foresaw this")
+        return settle(partition, alive, unclean=unclean)
+
+    async def steps(store: MemoryStore, controller: LeadingController) -> None:
+        monkeypatch.setattr("ottla.broker.controller.leading.settle", stumble)
+        store.lose(2)
+        await controller.settled()
+        assert [partition.leader for partition in store.image.topics["a"].partitions] == [3, 2, 3]
+        assert "a-1 cannot be decided" in caplog.text
 
     run(steps, store)
 
