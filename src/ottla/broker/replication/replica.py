@@ -8,6 +8,7 @@ from ottla.broker.replication.waiters import Watch
 from ottla.broker.storage.log import SIZE_MAX, AbortedTransaction, AppendResult, Log, LogSlice
 from ottla.model.errors import ApiError
 from ottla.protocol.compression import Buffer
+from ottla.protocol.records import BATCH_OVERHEAD, read_header
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +126,13 @@ class Replica:
 
     def replicate(self, records: Buffer, now_ms: int) -> AppendResult:
         """Append what the leader sent."""
-        return self.log.append_as_follower(records, now_ms)
+        log = self.log
+        if log.start_offset == log.end_offset and len(records) >= BATCH_OVERHEAD:
+            first = read_header(records)
+            if first.base_offset < log.end_offset <= first.last_offset:
+                # The leader's log begins inside of this batch. So does this one, once `follow` is told where.
+                log.restart_at(first.base_offset)
+        return log.append_as_follower(records, now_ms)
 
     def follow(self, leader_high_watermark: int, leader_start: int) -> None:
         """Take over how far the leader says that everything is committed, and where its log begins."""

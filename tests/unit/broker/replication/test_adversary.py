@@ -306,3 +306,28 @@ def come_back(world: World, node: int) -> None:
     assert state is not None
     path = partition_path(TOPIC, 0)
     world.shared.write([Write(path, partition_document(state), world.shared.versions[path])])
+
+
+def test_a_leaders_log_may_begin_inside_of_a_batch(tmp_path: Path) -> None:
+    """A new follower is sent the whole batch, which begins before the first offset that it was told."""
+
+    async def check(world: World) -> None:
+        world.create(1, 2, isr=(1,))
+        world.cut(1, 2)
+        await world.brokers[1].produce(*(b"%d" % number for number in range(10)))
+        await world.brokers[1].produce(b"later")
+        world.brokers[1].partition().delete_records_before(4)
+        world.mend(1, 2)
+        data = await all_same(world)
+        follower = world.brokers[2].partition()
+        assert (follower.log.start_offset, follower.log.end_offset) == (4, 11)
+        assert b"later" in data
+        await world.until(lambda: set(world.state().isr) == {1, 2})
+        await world.stop(2)
+        await world.start(2)
+        world.elect(2)
+        assert (await world.brokers[2].produce(b"more")).error_code == 0
+        await all_same(world)
+        assert world.brokers[2].partition().log.start_offset == 4
+
+    play(tmp_path, check, 1, 2)
