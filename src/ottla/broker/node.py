@@ -64,6 +64,7 @@ DELETED_FILES_INTERVAL_MS = 1_000
 FLUSH_INTERVAL_MS_MAX = 1_000
 AWAKE_INTERVAL_MS_MAX = 60_000
 PRODUCER_EXPIRY_INTERVAL_MS = 600_000
+MISSING_LOGS_INTERVAL_MS = 5_000
 
 
 MakeServer = Callable[[LiveConfig, Dispatcher, asyncio.AbstractEventLoop], Server]
@@ -356,6 +357,7 @@ class Node:
             ),
             Job("in-sync replicas", lambda: max(settings.replica_lag_time_max_ms // 2, 1), self.isr.check_all),
             Job("awake", self._awake_interval_ms, self.partitions.note_awake),
+            Job("missing logs", lambda: MISSING_LOGS_INTERVAL_MS, self.partitions.retry_missing),
             Job("producer expiry", lambda: PRODUCER_EXPIRY_INTERVAL_MS, expire_producers),
             Job("offset expiry", lambda: settings.offsets_retention_check_interval_ms, self.groups.expire),
             Job(

@@ -36,6 +36,8 @@ class Partitions:
         self._clock = clock
         self._image = ClusterImage()
         self._by_name: dict[tuple[str, int], Partition] = {}
+        self._without_log: set[str] = set()
+        """Topics of which partitions should be here and could not be created."""
         self._loading = False
         """Whether replicas are taken up that were here before: one without a log must not begin with an empty one."""
         self._names_by_id: dict[uuid.UUID, str] = {}
@@ -171,10 +173,25 @@ class Partitions:
             stored = stored or self._logs.create(tp, topic.topic_id, settings)
         except (OSError, ApiError):
             # The topic exists; this partition answers with an error until the disk is well again.
-            log.exception("no log for %s", tp)
+            if topic.name not in self._without_log:
+                log.exception("no log for %s", tp)
+            self._without_log.add(topic.name)
             return None
         partition = self._by_name[tp] = Partition(stored, self.surroundings, high_watermark)
         return partition
+
+    async def retry_missing(self) -> None:
+        """A periodic job: partitions that got no log, because the disk was full perhaps, may get one now."""
+        if not self._without_log or self._logs.any_offline:  # what lies in a failed directory does not begin anew
+            return
+        names, before = self._without_log, len(self._by_name)
+        self._without_log = set()
+        for name in names:
+            topic = self._image.topics.get(name)
+            if topic is not None:
+                self._apply_topic(topic)
+        if len(self._by_name) > before:
+            log.info("%d partitions have got their logs after all", len(self._by_name) - before)
 
     def _own_log(self, tp: TopicPartition, topic: TopicImage) -> Log | None:
         """The log on this broker's disks, unless it is that of a former topic of the same name.

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 from collections.abc import Iterable
 from uuid import UUID
 
@@ -58,10 +59,14 @@ def create_log(
 ) -> Log:
     """A new, empty log. Nothing is forced to disk: until its first flush a power cut loses no more than its records."""
     os.makedirs(directory)
-    environment.disk.write_file(os.path.join(directory, PARTITION_METADATA), format_partition_metadata(topic_id))
-    environment.disk.write_file(os.path.join(directory, LEADER_EPOCHS), format_epochs(()))
-    opening = _Opening(tp, directory, config, environment, now_ms)
-    return opening.finish(topic_id, [opening.create_segment(0)], KnownOffsets(), 0, LeaderEpochs(), [])
+    try:
+        environment.disk.write_file(os.path.join(directory, PARTITION_METADATA), format_partition_metadata(topic_id))
+        environment.disk.write_file(os.path.join(directory, LEADER_EPOCHS), format_epochs(()))
+        opening = _Opening(tp, directory, config, environment, now_ms)
+        return opening.finish(topic_id, [opening.create_segment(0)], KnownOffsets(), 0, LeaderEpochs(), [])
+    except OSError:
+        shutil.rmtree(directory, ignore_errors=True)  # else the next attempt would find it and give up
+        raise
 
 
 def open_log(

@@ -5,6 +5,7 @@ import uuid
 from pathlib import Path
 
 from tests.unit.broker.replication.replica_world import TOPIC, contents, world_of
+from tests.unit.broker.storage.conftest import FaultyDisk
 
 from ottla.broker.controller.lost_logs import leave_to_others
 from ottla.broker.replication.partitions import Partitions
@@ -104,6 +105,25 @@ def test_an_old_partition_does_not_begin_anew_beside_a_failed_disk(tmp_path: Pat
         partitions.apply(ImageChange(image, image.with_topics([new]), (new,)))
         assert code_of(partitions, "new", 0) is None, "a new one has nothing to lose"
         logs.abandon()
+
+    asyncio.run(run())
+
+
+def test_a_partition_that_found_a_full_disk_is_created_later(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world_of(tmp_path, 1) as world:
+            broker = world.brokers[1]
+            disk = FaultyDisk()
+            broker.logs.dirs[0].environment.disk = disk
+            disk.room = 0
+            world.create(1, partitions=3)
+            assert (await broker.produce(b"a")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            await broker.partitions.retry_missing()
+            assert len(broker.partitions) == 0
+            disk.room = None
+            await broker.partitions.retry_missing()
+            assert len(broker.partitions) == 3
+            assert (await broker.produce(b"a")).error_code == 0
 
     asyncio.run(run())
 
