@@ -23,7 +23,6 @@ from ottla.cluster.store import (
     SessionObserver,
     StoreError,
     Subscriber,
-    VersionConflict,
     Write,
 )
 from ottla.config.properties import parse_properties
@@ -131,10 +130,7 @@ class EmbeddedStore:
 
     async def _commit(self, writes: tuple[Write, ...]) -> None:
         async with self._turn:
-            for path, _, expected in writes:
-                found = self.version(path)
-                if found != expected:
-                    raise VersionConflict(path, expected, found)
+            self._known.check(writes)
             try:
                 await asyncio.get_running_loop().run_in_executor(self._writer, self._write, writes)
             except sqlite3.Error as error:

@@ -151,6 +151,20 @@ def test_a_topic_lives_changes_and_goes(run: Run) -> None:
     run(scenario)
 
 
+def test_a_topic_is_not_deleted_without_the_settings_that_it_has(run: Run) -> None:
+    async def scenario(opening: Opening) -> None:
+        async with opening() as store:
+            await store.commit(creation("a"))
+            believed = deletion(store, "a")
+            await store.commit([Write(topic_config_path("a"), config_document({"x": "1"}), ABSENT)])
+            with pytest.raises(VersionConflict):
+                await store.commit(believed)
+            await store.commit(deletion(store, "a"))
+            assert not store.image.topics
+
+    run(scenario)
+
+
 def test_a_document_of_a_new_kind_is_kept_beside_the_others(run: Run) -> None:
     async def scenario(opening: Opening) -> None:
         async with opening() as store:

@@ -458,6 +458,24 @@ def test_a_late_write_for_a_deleted_topic_does_not_hit_its_successor(world: Worl
     world.run(scenario())
 
 
+def test_settings_that_come_while_a_topic_goes_do_not_outlive_it(world: World) -> None:
+    async def scenario() -> None:
+        late, other = await opened(world, "a"), await opened(world, "b")
+        await other.commit(creation("t", 2))
+        await until(lambda: "t" in late.image.topics)
+        late._follower.cancel()  # type: ignore[union-attr]  # it stands still
+        await other.commit([Write(topic_config_path("t"), config_document({"x": "1"}), ABSENT)])
+        with pytest.raises(VersionConflict, match="/config/topics/t has version 0, not -1"):
+            await late.commit(deletion(late, "t"))
+        assert late.image.topics["t"].configs == {"x": "1"}
+        await late.commit(deletion(late, "t"))
+        again = await opened(world, "c")
+        assert again.version(topic_config_path("t")) == ABSENT
+        await closed(late, other, again)
+
+    world.run(scenario())
+
+
 def test_a_document_too_large_for_zookeeper_is_refused_in_words(world: World) -> None:
     async def scenario() -> None:
         store = await opened(world, "a")

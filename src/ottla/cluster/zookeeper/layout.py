@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from ottla.cluster.documents import partition_of, topic_concerned, topic_document, topic_id_in, topic_of
 from ottla.cluster.image import NO_CONTROLLER, BrokerImage, ClusterImage, Endpoint
+from ottla.cluster.known import settings_believed_absent
 from ottla.cluster.store import ABSENT, Write
 from ottla.cluster.zookeeper.client import Check, Create, Delete, Operation, Set
 from ottla.model.names import format_topic_id
@@ -191,6 +192,8 @@ def operations(writes: Sequence[Write], ids: Mapping[str, UUID]) -> list[tuple[O
         if name is not None and name in ids and name not in created and name not in checked:
             checked.add(name)
             done.append((Check(_id_path(name, ids[name]), 0), write.path))
+    for path in settings_believed_absent(writes):
+        done += [(Create(path, b""), path), (Delete(path), path)]  # what ZooKeeper has for "is not there"
     for write in sorted(writes, key=_turn):
         done += [(operation, write.path) for operation in _operations(write, ids)]
     return done

@@ -160,9 +160,7 @@ class ZooKeeperStore:
     async def _commit(self, writes: tuple[Write, ...], ids: Mapping[str, UUID], *, as_controller: bool) -> None:
         if self._session is not Session.CONNECTED:
             raise StoreError("there is no connection to ZooKeeper")
-        for path, _, expected in writes:
-            if (found := self.version(path)) != expected:
-                raise VersionConflict(path, expected, found)
+        self._changes.known.check(writes)
         for write in writes:
             if layout.too_large(write):
                 raise StoreError(f"{write.path} would be larger than ZooKeeper takes ({len(write.data or b'')} bytes)")
