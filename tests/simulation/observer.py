@@ -14,6 +14,8 @@ from ottla.model.names import TopicPartition, parse_topic_id
 CONTROLLER_PATH = "/controller"
 CONTROLLER_EPOCH_PATH = "/controller_epoch"
 _TOPICS = "/brokers/topics/"
+MIN_IN_SYNC = 2
+"""min.insync.replicas of all topics but scratch ones."""
 
 
 class _TopicDocument(msgspec.Struct):
@@ -53,7 +55,10 @@ class Observer:
         self.on_commit: list[Callable[[], None]] = []
         self.excused: dict[TopicPartition, int] = {}
         """Partitions of which every in-sync replica lost data at one time: what was acknowledged may be gone."""
+        self.avoidable: set[TopicPartition] = set()
+        """Those among them of which a replica had everything that was committed, and did not count as in sync."""
         self._damaged: dict[TopicPartition, set[int]] = {}
+        self._complete: dict[TopicPartition, set[int]] = {}
         self._zookeeper = zookeeper
         self._apply = zookeeper.tree.apply
         self.now: Callable[[], int] = lambda: 0
@@ -89,6 +94,7 @@ class Observer:
                 self.states[partition] = after
                 if partition in self._damaged:
                     self._damaged[partition] &= set(after.isr)
+                self._note_complete(partition, after)
             write = StateWrite(partition, before, after, writer, controller)
             for callback in self.on_write:
                 callback(write)
@@ -106,9 +112,16 @@ class Observer:
 
     # -- data that may rightly be lost
 
+    def _note_complete(self, partition: TopicPartition, state: State) -> None:
+        """While fewer than min.insync.replicas are in sync nothing is committed: who left then still has all of it."""
+        in_sync = set(state.isr) - self._damaged.get(partition, set())
+        known = self._complete.get(partition, set()) if len(state.isr) < MIN_IN_SYNC else set()
+        self._complete[partition] = known | in_sync
+
     def machine_crashed(self, broker: int) -> None:
         """What this broker had not forced to disk is gone, wherever it counted as in sync."""
         for partition, state in self.states.items():
+            self._complete.get(partition, set()).discard(broker)
             if broker in state.isr:
                 self._damaged.setdefault(partition, set()).add(broker)
                 self._judge(partition)
@@ -125,3 +138,5 @@ class Observer:
         state = self.states.get(partition)
         if damaged and state is not None and not set(state.isr) - damaged:
             self.excused[partition] = self.now()
+            if self._complete.get(partition):
+                self.avoidable.add(partition)

@@ -27,7 +27,7 @@ from tests.simulation.faults import Faults
 from tests.simulation.invariants import EverythingHeals, Invariant, NothingUnexpected, Violation
 from tests.simulation.loop import HOST, START_SECONDS, Deadlock, Endless, Host, SimulatedLoop, host_context
 from tests.simulation.network import Network
-from tests.simulation.observer import Observer
+from tests.simulation.observer import Observer, StateWrite
 from tests.simulation.transactors import Committer, Copier, Transactor
 from tests.simulation.zookeeper_model import ZooKeeperModel
 
@@ -94,6 +94,9 @@ class Result:
     faults: list[str]
     acknowledged: int
     excused: int
+    avoidable: int
+    """Of the excused partitions, those that need not have lost anything if another replica had led them."""
+    leader_changes: int
 
 
 class World:
@@ -112,6 +115,8 @@ class World:
         self.final_values: dict[TopicPartition, dict[int, int]] = {}
         """Value to offset, of every partition, as a last reader found them."""
         self.everything_read = False
+        self.leader_changes = 0
+        self.observer.on_write.append(self._count_leaders)
         self.copied = {INPUT: OUTPUT}
         self.directory = directory
         self._verbose = verbose
@@ -148,6 +153,10 @@ class World:
         node = self.broker(state.leader).node if state is not None and state.leader > 0 else None
         found = node.partitions.find(*partition) if node is not None else None
         return found if found is not None and found.is_leader else None
+
+    def _count_leaders(self, write: StateWrite) -> None:
+        if write.before is not None and write.after is not None and write.after.leader not in (-1, write.before.leader):
+            self.leader_changes += 1
 
     def violated(self, invariant: str, what: str) -> None:
         self.violations.append(Violation(invariant, what, self.loop.time()))
@@ -279,7 +288,7 @@ class World:
                 while self._uncommitted():  # noqa: ASYNC110  # what only the leader acknowledged
                     await asyncio.sleep(SAMPLE_SECONDS)
                 for client in self._clients:
-                    if isinstance(client, Copier):
+                    if isinstance(client, Copier) and not self.observer.excused:  # else its position may lie beyond
                         await client.host_task(client.catch_up())
                 for committed in (True, False):
                     await self._read_all(committed=committed)
@@ -322,6 +331,8 @@ class World:
             faults=self.faults.done,
             acknowledged=len(self.history.acknowledged),
             excused=len(self.observer.excused),
+            avoidable=len(self.observer.avoidable),
+            leader_changes=self.leader_changes,
         )
 
 
