@@ -5,11 +5,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from tests.pipelines.steps.conftest import Bench
 
 from ottla.pipelines.errors import FatalFailure
 from ottla.pipelines.frames import ORIGIN, REJECTED
+from ottla.pipelines.runner.failures import judge
+from ottla.pipelines.steps.attempting import can_fail
 from ottla.pipelines.steps.registry import STEPS
 
 Frames = Callable[[list[tuple[Any, ...]], str], DataFrame]
@@ -172,3 +175,90 @@ def test_problems_are_found_without_spark(kind: str, options: dict[str, Any], me
 def test_unknown_options_are_refused(kind: str) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"no_such_option": 1}, STEPS.get(kind).Options)
+
+
+# Expressions that fail for a row: Spark would stop the query.
+
+PAIRS: list[tuple[Any, ...]] = [("6", 3), ("5", 0), ("x", 1), (None, 2), ("2147483647", 1)]
+
+
+def test_map_rejects_the_rows_that_an_expression_fails_for(bench: Bench, with_origin: Frames) -> None:
+    """Also where two columns share what fails, and null is a value like any other."""
+    frame = with_origin(PAIRS, "text STRING, n INT")
+    columns = {"share": "CAST(text AS INT) / n", "more": "CAST(text AS INT) + n", "up": "upper(text)"}
+    mapped = bench.apply("map", {"columns": columns}, frame)
+    assert mapped.columns == ["text", "n", ORIGIN, "share", "more", "up"]
+    good = [(row.text, row.share, row.more, row.up) for row in mapped.collect()]
+    assert good == [("6", 2.0, 9, "6"), (None, None, None, None)]
+    rejected = {row.origin.offset: row for row in bench.rejects()}
+    assert sorted(rejected) == [1, 2, 4]
+    assert rejected[1].step == "1 map"
+    assert rejected[1].error.startswith("`share`: `CAST(text AS INT) / n` cannot be computed for this row")
+    assert "`share`: " in rejected[2].error
+    assert "; `more`: " in rejected[2].error
+    assert rejected[4].error.startswith("`more`: ")
+    assert rejected[1].row == '{"text":"5","n":0}'
+    only = bench.apply("map", {"columns": {"n": "n", "share": "12 / n"}, "only": True}, frame)
+    assert [tuple(row)[:2] for row in only.collect()] == [(3, 4.0), (1, 12.0), (2, 6.0), (1, 12.0)]
+    assert only.columns == ["n", "share", ORIGIN]
+
+
+def test_filter_and_expect_do_not_fail_for_a_row_either(bench: Bench, with_origin: Frames) -> None:
+    frame = with_origin(PAIRS, "text STRING, n INT")
+    assert offsets(bench.apply("filter", {"filter": "CAST(text AS INT) / n > 1"}, frame)) == [0, 4]
+    assert sorted(row.origin.offset for row in bench.rejects()) == [1, 2]
+    assert all(row.error.startswith("the condition `CAST(text AS INT) / n > 1` cannot") for row in bench.rejects())
+    bench.rejected.clear()
+    assert offsets(bench.apply("expect", {"rule": "CAST(text AS INT) / n > 1"}, frame)) == [0, 4]
+    errors = {row.origin.offset: row.error for row in bench.rejects()}
+    assert sorted(errors) == [1, 2, 3]
+    assert errors[1].startswith("the rule `CAST(text AS INT) / n > 1` cannot be computed for this row")
+    assert errors[3].endswith("does not hold")
+    dropped = bench.apply("expect", {"rule": "CAST(text AS INT) / n > 1", "otherwise": "drop"}, frame)
+    assert offsets(dropped) == [0, 4]
+
+
+def test_without_dead_letters_a_row_that_an_expression_fails_for_is_named(bench: Bench, with_origin: Frames) -> None:
+    bench.rejecting = False
+    failing = bench.apply("map", {"columns": {"share": "12 / n"}}, with_origin([(0,)], "n INT"))
+    with pytest.raises(
+        Exception, match=r"errors\.dead_letter names no topic .*step 1 map: `share`.* the row: .\"n\":0"
+    ):
+        failing.collect()
+
+
+@pytest.mark.parametrize(
+    ("text", "risky"),
+    [
+        ("price * 1.5e0", False),
+        ("price / 2e0", True),
+        ("n + 1", True),
+        ("upper(text)", False),
+        ("CAST(n AS BIGINT) > 3", False),
+        ("CAST(text AS INT) > 3", True),
+        ("CAST(n AS STRING)", False),
+        ("coalesce(text, 'x') LIKE 'a%' AND n IS NOT NULL", False),
+        ("CASE WHEN n > 0 THEN 'a' ELSE concat(text, '!') END", False),
+        ("nope + 1", False),
+        ("n +", False),
+    ],
+)
+def test_what_cannot_fail_is_not_tried(with_origin: Frames, text: str, risky: bool) -> None:
+    frame = with_origin([], "text STRING, n INT, price DOUBLE")
+    assert can_fail(frame, text) is risky
+    assert can_fail(frame, text) is risky
+
+
+def test_a_query_that_fails_for_a_row_says_what_to_do(bench: Bench, with_origin: Frames) -> None:
+    frame = with_origin(PAIRS, "text STRING, n INT")
+    bench.tables["pairs"] = frame
+    for query, condition in (
+        ("SELECT 12 / n AS share FROM pairs", "DIVIDE_BY_ZERO: Division by zero, in `12 / n`"),
+        ("SELECT CAST(text AS INT) AS x FROM pairs", "CAST_INVALID_INPUT: The value 'x'"),
+    ):
+        with pytest.raises(PySparkException) as raised:
+            bench.apply("sql", {"sql": query}, frame).collect()
+        failure = judge(str(raised.value))
+        assert failure.fatal
+        assert failure.message.startswith(condition), failure.message
+        assert "`map` step" in failure.message

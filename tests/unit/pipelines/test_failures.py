@@ -19,6 +19,12 @@ def test_the_innermost_python_error_is_the_point() -> None:
     assert not judge(PYTHON).fatal
 
 
+def test_spark_s_codes_after_a_python_error_are_passed_over() -> None:
+    text = "[STREAM_FAILED] terminated\nottla.pipelines.errors.ConnectorProblem: away\nSQLSTATE: 39000 SQLSTATE: XXKST"
+    assert the_point(text) == "ConnectorProblem: away"
+    assert the_point("ConnectorProblem: away SQLSTATE: 39000") == "ConnectorProblem: away"
+
+
 def test_without_one_the_first_line_is() -> None:
     assert (
         the_point("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n\tat x") == "[DIVIDE_BY_ZERO] Division by zero."
@@ -40,6 +46,29 @@ def test_what_would_only_happen_again_is_fatal_and_says_what_to_do(text: str, ad
     failure = judge(text)
     assert failure.fatal
     assert advice in failure.message
+
+
+DIVISION = """org.apache.spark.SparkException: Job aborted
+Caused by: org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero. Use `try_divide` to tolerate \
+divisor being 0 and return NULL instead. If necessary set "spark.sql.ansi.enabled" to "false". SQLSTATE: 22012
+== SQL (line 1, position 12) ==
+SELECT id, amount / n AS share FROM orders
+           ^^^^^^^^^^
+
+\tat org.apache.spark.sql.errors.QueryExecutionErrors$.divideByZeroError(QueryExecutionErrors.scala:203)
+"""
+
+
+def test_an_expression_that_fails_for_a_row_fails_for_good_and_is_shown() -> None:
+    failure = judge(DIVISION)
+    assert failure.fatal
+    assert failure.message.startswith(
+        "DIVIDE_BY_ZERO: Division by zero, in `amount / n`; an expression fails for a row"
+    )
+    assert "`map` step" in failure.message
+    assert "`try_` functions" in failure.message
+    cast = "[CAST_INVALID_INPUT] The value 'x' of the type \"STRING\" cannot be cast. SQLSTATE: 22018"
+    assert judge(cast).message.startswith("CAST_INVALID_INPUT: The value 'x' of the type")
 
 
 def test_messages_in_a_plan_that_nothing_has_raised_are_passed_over() -> None:

@@ -35,8 +35,23 @@ _FATAL: tuple[tuple[str, str], ...] = (
     ),
 )
 
+# Errors about values (SQLSTATE 22...): an expression that fails for a row, and fails for it every time.
+_BAD_VALUE = re.compile(r"\[(?P<condition>[A-Z_.]+)\] (?P<text>[^\n]+?)\.? SQLSTATE: 22\w{3}(?P<rest>.*)", re.DOTALL)
+_PLACE_IN_SQL = re.compile(r"^\s*== SQL[^\n]*==\n(?P<line>[^\n]*)\n(?P<before> *)(?P<marks>\^+)")
+_BAD_VALUE_ADVICE = (
+    "an expression fails for a row: compute it in a `map` step, which sets such rows aside as dead letters, or use "
+    "the `try_` functions of SQL"
+)
+
 _PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?(?P<name>[A-Z]\w*): (?P<text>.+)$")
-_NOISE = ("Py4JException", "PythonException", "StreamingQueryException", "SparkException", "SparkRuntimeException")
+_NOISE = (
+    "SQLSTATE",
+    "Py4JException",
+    "PythonException",
+    "StreamingQueryException",
+    "SparkException",
+    "SparkRuntimeException",
+)
 
 
 def judge(text: str) -> Failure:
@@ -46,7 +61,20 @@ def judge(text: str) -> Failure:
     for pattern, advice in _FATAL:
         if re.search(pattern, text, re.IGNORECASE if pattern.startswith("checkpoint") else 0):
             return Failure(f"{message}; {advice}" if advice else message, fatal=True)
+    bad_value = _BAD_VALUE.search(text)
+    if bad_value is not None:
+        return Failure(f"{_value_error(bad_value)}; {_BAD_VALUE_ADVICE}", fatal=True)
     return Failure(message, fatal=False)
+
+
+def _value_error(found: re.Match[str]) -> str:
+    """Spark's first sentence, and the part of the query that it underlines; what it would set to what is left out."""
+    said = found["text"].partition(". Use ")[0].partition(" Use `try_")[0].rstrip(".")
+    place = _PLACE_IN_SQL.match(found["rest"])
+    if place is None:
+        return f"{found['condition']}: {said}"
+    begin = len(place["before"])
+    return f"{found['condition']}: {said}, in `{place['line'][begin : begin + len(place['marks'])]}`"
 
 
 def the_point(text: str) -> str:
@@ -59,7 +87,7 @@ def the_point(text: str) -> str:
     for line in text.splitlines():
         found_error = _PYTHON_ERROR.match(line.strip())
         if found_error and found_error["name"] not in _NOISE and not line.strip().startswith("at "):
-            candidates.append(f"{found_error['name']}: {found_error['text']}")
+            candidates.append(f"{found_error['name']}: {found_error['text'].partition(' SQLSTATE: ')[0]}")
     if candidates:
         return candidates[-1]
     first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason was given")

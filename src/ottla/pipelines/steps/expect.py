@@ -2,7 +2,8 @@
 
     - expect: {rule: "gross < 1e6", otherwise: dead_letter}
 
-A row passes if the rule is true. If it is false or null (something in it was null), `otherwise` says what happens:
+A row passes if the rule is true. If it is false or null (something in it was null), or cannot be computed for the row
+(a division by zero, a cast), `otherwise` says what happens:
 `dead_letter` rejects the row, `drop` leaves it out, `fail` stops the pipeline. Without a dead-letter topic, rejecting
 a row stops the pipeline too.
 """
@@ -10,9 +11,10 @@ a row stops the pipeline too.
 from typing import ClassVar, Literal
 
 import msgspec
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from ottla.pipelines.steps.attempting import VALUE, attempt, can_fail, why_not
 from ottla.pipelines.steps.base import StepContext
 from ottla.pipelines.steps.expressions import checked_frame
 from ottla.pipelines.steps.rejecting import FAILURE, as_json, split_failed
@@ -39,11 +41,9 @@ class ExpectStep:
         return [] if self._rule.strip() else ["the rule is empty: write a condition, for instance `amount > 0`"]
 
     def apply(self, frame: DataFrame, context: StepContext) -> DataFrame:
-        passes = sf.coalesce(sf.expr(f"({self._rule})").cast("boolean"), sf.lit(False))
+        flagged = checked_frame(lambda: frame.withColumn(FAILURE, self._failure(frame)), context)
         if self._otherwise == "drop":
-            return checked_frame(lambda: frame.filter(passes), context)
-        failure = sf.when(~passes, sf.lit(f"the rule `{self._rule}` does not hold"))
-        flagged = checked_frame(lambda: frame.withColumn(FAILURE, failure), context)
+            return flagged.filter(sf.col(FAILURE).isNull()).drop(FAILURE)
         if self._otherwise == "dead_letter":
             return split_failed(flagged, context)
         message = sf.concat(
@@ -51,3 +51,12 @@ class ExpectStep:
         )
         holds = sf.when(sf.col(FAILURE).isNull(), True).otherwise(sf.raise_error(message).cast("boolean"))
         return flagged.filter(holds).drop(FAILURE)
+
+    def _failure(self, frame: DataFrame) -> Column:
+        rule = f"CAST(({self._rule}) AS BOOLEAN)"
+        broken = sf.lit(f"the rule `{self._rule}` does not hold")
+        if not can_fail(frame, rule):
+            return sf.when(~sf.coalesce(sf.expr(rule), sf.lit(False)), broken)
+        tried = attempt(frame, rule)
+        hopeless = sf.when(tried.isNull(), sf.lit(f"the rule {why_not(self._rule)}"))
+        return hopeless.when(~sf.coalesce(tried[VALUE], sf.lit(False)), broken)

@@ -1,15 +1,22 @@
 """`filter`: keep the rows for which a condition is true.
 
-- filter: amount > 0 AND item IS NOT NULL
+    - filter: amount > 0 AND item IS NOT NULL
+
+A row for which the condition cannot be computed (a division by zero, a cast) is rejected.
 """
 
 from typing import ClassVar
 
 import msgspec
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
 
+from ottla.pipelines.steps.attempting import VALUE, attempt, can_fail, why_not
 from ottla.pipelines.steps.base import StepContext
 from ottla.pipelines.steps.expressions import checked_frame
+from ottla.pipelines.steps.rejecting import FAILURE, ROW, as_json, split_failed
+
+_HOLDS = "__holds"
 
 
 class FilterOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,4 +36,13 @@ class FilterStep:
         return [] if self._condition.strip() else ["the condition is empty: write for instance `amount > 0`"]
 
     def apply(self, frame: DataFrame, context: StepContext) -> DataFrame:
-        return checked_frame(lambda: frame.filter(self._condition), context)
+        if not can_fail(frame, self._condition):
+            return checked_frame(lambda: frame.filter(self._condition), context)
+        good = split_failed(checked_frame(lambda: self._attempted(frame), context), context)
+        return good.filter(sf.col(_HOLDS)[VALUE]).drop(_HOLDS)
+
+    def _attempted(self, frame: DataFrame) -> DataFrame:
+        tried = frame.withColumn(_HOLDS, attempt(frame, self._condition))
+        failed = sf.col(_HOLDS).isNull()
+        failure = sf.when(failed, sf.lit(f"the condition {why_not(self._condition)}"))
+        return tried.withColumns({FAILURE: failure, ROW: sf.when(failed, as_json(frame))})
