@@ -135,6 +135,7 @@ class Cluster:
         self._security = security
         self._patience_s = patience_s
         self._connections: dict[Address, Connection] = {}
+        self._closed = False
         self._opening: dict[Address, asyncio.Lock] = {}
         self._coordinators: dict[tuple[str, int], int] = {}
 
@@ -145,6 +146,7 @@ class Cluster:
         await self.close()
 
     async def close(self) -> None:
+        self._closed = True
         connections, self._connections = list(self._connections.values()), {}
         for connection in connections:
             await connection.close()
@@ -343,6 +345,9 @@ class Cluster:
             connection = await Connection.open(
                 *address, client_id=self._client_id, timeout_s=self._connect_timeout_s, security=self._security
             )
+            if self._closed:  # while it was opened, because another of several requests at once had failed
+                await connection.close()
+                raise ConnectionLost(f"{address}: the client was closed")
             self._connections[address] = connection
             return connection
 
