@@ -1,0 +1,107 @@
+"""`ottla cluster`: a whole cluster with one command, and nothing left of it afterwards."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from ottla.cli.main import main
+from ottla.testing.load import quiet
+from ottla.testing.ports import free_ports
+from ottla.testing.waiting import wait_until
+
+PROGRAM = "import sys; from ottla.cli.main import main; sys.exit(main())"
+
+
+def start(tmp_path: Path, *arguments: str) -> "tuple[subprocess.Popen[bytes], Path]":
+    log = tmp_path / "cluster.log"
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, "cluster", "--data", str(tmp_path / "data"), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+        )
+    return process, log
+
+
+def pids(log: Path) -> list[int]:
+    return [int(pid) for pid in re.findall(r"\| process (\d+)", log.read_text())]
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.timeout(180)
+def test_it_serves_survives_a_broker_and_stops_in_order(tmp_path: Path) -> None:
+    port = free_ports(1)[0]
+    process, log = start(tmp_path, "--brokers", "3", "--port", str(port), "--racks", "a,b", "--log-level", "info")
+    assert process.stdout is not None
+    try:
+        bootstrap = process.stdout.readline().decode().strip()
+        assert bootstrap == ",".join(f"127.0.0.1:{port + offset}" for offset in range(3)), log.read_text()
+        admin = AdminClient({"bootstrap.servers": bootstrap}, logger=quiet)
+        assert sorted(admin.list_topics(timeout=10).brokers) == [1, 2, 3]
+        producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"}, logger=quiet)
+        producer.produce("news", b"hello")
+        assert producer.flush(30) == 0
+        (partition,) = admin.list_topics("news", timeout=10).topics["news"].partitions.values()
+        assert sorted(partition.replicas) == [1, 2, 3]
+
+        _, victim, *_ = pids(log)
+        os.kill(victim, signal.SIGKILL)
+        wait_until(lambda: "broker-1 ended with exit code -9; 3 run on" in log.read_text(), "it is told")
+        producer.produce("news", b"hello again")
+        assert producer.flush(60) == 0
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    wait_until(lambda: not any(map(runs, pids(log))), "all children have ended")
+    text = log.read_text()
+    assert re.search(r"^broker-2  \| .*ottla\.broker\.node: stopping$", text, re.MULTILINE)
+
+
+@pytest.mark.timeout(120)
+def test_the_children_end_with_a_killed_parent(tmp_path: Path) -> None:
+    port = free_ports(1)[0]
+    process, log = start(tmp_path, "--brokers", "1", "--port", str(port))
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline(), log.read_text()
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert len(pids(log)) == 2
+    wait_until(lambda: not any(map(runs, pids(log))), "ZooKeeper and the broker have ended", seconds=30)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [(["--brokers", "0"], "--brokers wants a number of 1 or more"), (["--port", "70000"], "--port wants a number")],
+)
+def test_mistakes_are_told(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["cluster", *arguments])
+    assert told in capsys.readouterr().err
+
+
+def test_a_broker_that_cannot_start_ends_it_all(tmp_path: Path, unique: Callable[[str], str]) -> None:
+    process, log = start(tmp_path, "--zookeeper", "127.0.0.1:1", "--set", f"{unique('no.such')}=1", "--brokers", "1")
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(60) == 1
+    assert "broker-1 ended with exit code 1 before it served" in log.read_text()
