@@ -161,11 +161,11 @@ class Soak:
             for worker in self._workers.all:
                 if worker.failure is not None:
                     raise worker.failure
+            assert not any(producer.finished for producer in producers), self._ledger.refusals[:5]
             done = (self._ledger.total, self._transactions.recorder.operations)
             # The copies are counted anew each time, so that is done when all else is there and not too often.
             if done[0] >= writes and (not copies or self._copies() >= copies):
                 return
-            assert not any(producer.finished for producer in producers), self._ledger.refusals[:5]
             if done != seen:
                 moved, seen = time.monotonic(), done
             assert time.monotonic() - moved < STALL_SECONDS_MAX, f"nothing moves at {done}; the last fault: {self._now}"

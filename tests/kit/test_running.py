@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from array import array
 from pathlib import Path
 
 import pytest
@@ -120,5 +121,7 @@ def test_the_audit_sees_every_kind_of_damage() -> None:
     assert audit(promised, gap).out_of_order == 1
     assert audit(promised, gap).misplaced > 0
     assert audit(promised, [(1, offset, value) for _, offset, value in log]).misplaced == 10
+    assert audit({(1, 0): array("q", [-1] * 10)}, log).clean, "where it is was not told"
+    assert audit({(1, 0): array("q", [-1] * 12)}, log).lost == 2
     ledger.acknowledged(Stamp(1, 0, 12), 12)
     assert ledger.refusals

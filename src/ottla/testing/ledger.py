@@ -3,7 +3,8 @@
 Each producer numbers its records per partition: 0, 1, 2, ... A producer that is idempotent and gives nothing up leaves
 no gaps, so in the log the numbers of one producer in one partition must be exactly 0, 1, 2, ...: a missing number is
 a lost record, a repeated one a double, a smaller one a record out of order. A record that was acknowledged must stand
-at the offset it was acknowledged with.
+at the offset it was acknowledged with, if it was told one: a client that hears of a later record of the same producer
+knows by that that the earlier one is there too, but not where.
 """
 
 import struct
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 _STAMP = struct.Struct(">HHQ")
 PROBLEMS_KEPT_MAX = 20
+OFFSET_NOT_TOLD = -1
 
 Promises = dict[tuple[int, int], "array[int]"]
 """Offsets acknowledged, by (producer, partition); a record's place in the array is its number."""
@@ -99,7 +101,8 @@ def audit(promised: Promises, read: Iterable[tuple[int, int, bytes]]) -> Audit:
             problems.append(f"{stamp} at offset {offset} stood in the log before")
         offsets = promised.get(key, ())
         in_place = stamp.partition == partition and offset == next_offset.setdefault(partition, offset)
-        if not in_place or (stamp.number < len(offsets) and offsets[stamp.number] != offset):
+        told = offsets[stamp.number] if stamp.number < len(offsets) else OFFSET_NOT_TOLD
+        if not in_place or told not in (offset, OFFSET_NOT_TOLD):
             misplaced += 1
             problems.append(f"{stamp} was found in partition {partition} at offset {offset}, not where it belongs")
         next_offset[partition] = offset + 1

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from ottla.model.errors import OttlaError
-from ottla.testing.ledger import Ledger, Stamp
+from ottla.testing.ledger import OFFSET_NOT_TOLD, Ledger, Stamp
 
 # A broker that comes back is noticed at once, and one that is away for a while is waited for.
 RECONNECT = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "retry.backoff.ms": 20}
@@ -84,8 +84,8 @@ class LoadProducer:
     def _run(self) -> None:
         try:
             self._send_until_stopped()
-        except (KafkaException, OttlaError) as failure:
-            self._failure = failure
+        except Exception as failure:
+            self._failure = failure  # told by stop()
 
     def _send_until_stopped(self) -> None:
         sent = 0
@@ -108,8 +108,7 @@ class LoadProducer:
         def delivered(error: KafkaError | None, message: Message) -> None:
             if error is None:
                 offset = message.offset()
-                assert offset is not None
-                self._ledger.acknowledged(stamp, offset)
+                self._ledger.acknowledged(stamp, OFFSET_NOT_TOLD if offset is None else offset)
             else:
                 self._ledger.refused(stamp, str(error))
 
