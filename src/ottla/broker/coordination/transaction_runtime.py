@@ -45,6 +45,11 @@ Errors = dict[TopicPartition, ErrorCode]
 class TransactionShard(MachineShard[TransactionMachine]):
     WHAT = "transactions partition"
 
+    def __init__(self, partition: int, epoch: int, log: CoordinatorLog) -> None:
+        super().__init__(partition, epoch, log)
+        self.finishing: dict[str, asyncio.Task[None]] = {}
+        """Ids whose last transaction is decided and not complete yet."""
+
     def install(self, loaded: LoadedTransactions) -> None:
         self.machine = loaded.machine
         self.bytes_since_snapshot = loaded.size_bytes
@@ -85,13 +90,14 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
             if step.wants_producer_id:
                 fresh = await self._fresh_producer_id()
                 continue
-            if step.value is None:
-                return step
-            fresh = NO_PRODUCER_ID
-            await self._apply(shard, event.transactional_id, step)
+            if step.value is not None:
+                fresh = NO_PRODUCER_ID
+                await self._apply(shard, event.transactional_id, step)
             if step.error is not ErrorCode.CONCURRENT_TRANSACTIONS:
                 return step
-            # The transaction before was aborted, on one broker at once: no need to let the client ask again.
+            # The transaction before is about to end, on one broker at once: no need to let the client ask again.
+            if not await self._finished(shard, event.transactional_id):
+                return step
         return step
 
     def add_partitions(
@@ -102,14 +108,46 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
         partitions: Collection[TopicPartition],
         version: int = 0,
     ) -> ErrorCode | Awaitable[ErrorCode]:
-        """Make partitions part of the open transaction, or begin one with them."""
+        """Make partitions part of the open transaction, or begin one with them.
+
+        Who was told that a transaction is decided begins the next one while markers may still be on their way: that
+        is waited for a little, which is quicker than to let the producer ask again.
+        """
+        event = (transactional_id, producer_id, producer_epoch, partitions)
+        shard, error = self._add(*event, version)
+        if error is ErrorCode.CONCURRENT_TRANSACTIONS and transactional_id in shard.finishing:
+            return self._add_when_finished(shard, *event, version)
+        return self._when_committed(shard, error)
+
+    async def _add_when_finished(
+        self,
+        shard: TransactionShard,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Collection[TopicPartition],
+        version: int,
+    ) -> ErrorCode:
+        await self._finished(shard, transactional_id)
+        shard, error = self._add(transactional_id, producer_id, producer_epoch, partitions, version)
+        answer = self._when_committed(shard, error)
+        return answer if isinstance(answer, ErrorCode) else await answer
+
+    def _add(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Collection[TopicPartition],
+        version: int,
+    ) -> tuple[TransactionShard, ErrorCode]:
         shard, machine = self._find(transactional_id)
         step = machine.add_partitions(
             transactional_id, producer_id, producer_epoch, partitions, self._clock.now_ms(), version
         )
         if step.value is not None:
             self._append(shard, transactional_id, step)
-        return self._when_committed(shard, step.error)
+        return shard, step.error
 
     def verify_partitions(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Collection[TopicPartition]
@@ -247,9 +285,24 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
             left, waiting = self._write_markers(shard, value, partitions)
             if not left and not waiting and self._complete(shard, transactional_id):
                 return
-            self._spawn(self._finish_later(shard, transactional_id, value, left, waiting))
-            return
-        self._spawn(self._finish_later(shard, transactional_id, value, set(partitions), {}))
+        else:
+            left, waiting = set(partitions), {}
+        task = self._spawn(self._finish_later(shard, transactional_id, value, left, waiting))
+        shard.finishing[transactional_id] = task
+
+        def forget(done: asyncio.Task[None]) -> None:
+            if shard.finishing.get(transactional_id) is done:
+                del shard.finishing[transactional_id]
+
+        task.add_done_callback(forget)
+
+    async def _finished(self, shard: TransactionShard, transactional_id: str) -> bool:
+        """Wait a little for the last transaction of an id to be complete. Whether it is."""
+        task = shard.finishing.get(transactional_id)
+        if task is None:
+            return True
+        await asyncio.wait([task], timeout=self._settings().add_partitions_to_txn_retry_backoff_max_ms / 1000.0)
+        return task.done()
 
     async def _finish_later(
         self,

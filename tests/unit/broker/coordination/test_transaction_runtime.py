@@ -280,6 +280,32 @@ def test_markers_that_take_time_hold_up_the_end_and_nothing_else() -> None:
     run(scenario())
 
 
+def test_the_next_transaction_waits_a_little_for_the_markers_of_the_last() -> None:
+    async def scenario() -> None:
+        world = World(add_partitions_to_txn_retry_backoff_max_ms=60_000)
+        step = await world.init()
+        await world.add(step)
+        gate = world.markers.gate = asyncio.get_running_loop().create_future()
+        step = await world.end(step)
+        adding, fencing = asyncio.ensure_future(world.add(step)), asyncio.ensure_future(world.init())
+        await turns()
+        assert not adding.done()
+        assert not fencing.done()
+        world.markers.gate = None
+        gate.set_result(None)
+        assert {*(await adding), (await fencing).error} == {NONE}
+        world.settings = BrokerSettings(add_partitions_to_txn_retry_backoff_max_ms=0)
+        world.markers.gate = asyncio.get_running_loop().create_future()
+        last = await world.init()
+        await world.add(last)
+        last = await world.end(last)
+        assert await world.add(last) == {ErrorCode.CONCURRENT_TRANSACTIONS}
+        assert (await world.init()).error is ErrorCode.CONCURRENT_TRANSACTIONS
+        world.coordinator.shutdown()
+
+    run(scenario())
+
+
 def test_verification_only_asks() -> None:
     async def scenario() -> None:
         world = World()
