@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from uuid import UUID
 
 import pytest
+from tests.simulation.zookeeper_tree import Tree
 from tests.unit.cluster.building import a_broker, creation, deletion, state
 from tests.unit.cluster.worlds import ModelWorld, World, until
 
@@ -485,6 +486,30 @@ def test_a_document_too_large_for_zookeeper_is_refused_in_words(world: World) ->
         await closed(store)
 
     world.run(scenario())
+
+
+def test_a_zookeeper_that_lost_its_data_is_not_believed(
+    model_world: ModelWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who takes over an empty picture deletes what it holds."""
+
+    async def scenario() -> None:
+        store = await opened(model_world, "a")
+        await store.register_broker(a_broker(1))
+        await store.commit(creation("kept", 3))
+        seen = sessions_of(store)
+        model_world.model.tree = Tree()
+        await model_world.expire("a")
+        fresh = await opened(model_world, "b")
+        await until(lambda: "ZooKeeper does not know change" in caplog.text)
+        assert len(store.image.topics["kept"].partitions) == 3
+        assert seen == [Session.SUSPENDED, Session.LOST]
+        assert not fresh.image.brokers
+        with pytest.raises(StoreError):
+            await store.commit(creation("t"))
+        await closed(fresh, store)
+
+    model_world.run(scenario())
 
 
 class _Cut(Exception):

@@ -104,23 +104,19 @@ async def register(client: ZooKeeperClient, broker: BrokerImage, patience_s: flo
     deadline = asyncio.get_running_loop().time() + patience_s
     while True:
         gone = asyncio.Event()
-        stat = await client.exists(path, gone.set)
-        try:
-            if stat is None:
+        if await client.exists(path, gone.set) is None:
+            with contextlib.suppress(NodeExists):
                 await client.multi([Create(path, document, ephemeral=True)])
-                continue
+            continue
+        try:
             data, stat = await client.get(path)
             if stat.owner == client.session_id and data == document:
                 return stat.created
             there = read_broker(broker.id, data, stat.created)
             if stat.owner == client.session_id or _is_former_life(there, broker):
-                await client.multi(
-                    [
-                        *await _deposition(client, stat),
-                        Delete(path, stat.version),
-                        Create(path, document, ephemeral=True),
-                    ]
-                )
+                deposed = await _deposition(client, stat)
+                anew = Create(path, document, ephemeral=True)
+                await client.multi([*deposed, Delete(path, stat.version), anew])
                 continue
         except (NoNode, NodeExists, BadVersion):
             continue  # it changed while we looked: look again

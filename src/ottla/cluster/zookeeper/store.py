@@ -290,9 +290,11 @@ class ZooKeeperStore:
     async def _keep_up(self) -> None:
         connection = self._connections
         if self._session is Session.LOST and self._own_broker is not None:
-            # Before the log is read: what others were given while this broker was taken for dead must be known by
-            # the time the image shows it as alive.
+            await self._changes.catch_up()  # is this still the ZooKeeper that we know?
             await self._register(self._own_broker)
+            # What others were given while this broker was taken for dead must be known by the time the image shows it
+            # as alive: so the log is read again, and the brokers after it.
+            self._changes.watched.stale = True
         if self._changes.watched.stale:
             await self._changes.catch_up()
         if self._brokers.stale:
