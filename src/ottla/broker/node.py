@@ -167,8 +167,10 @@ class Node:
         self._load_settings(self.store.image)
         tails_may_be_lost = self._boot.tails_may_be_lost()
         await asyncio.to_thread(self.logs.open, tails_may_be_lost=tails_may_be_lost)
-        if tails_may_be_lost:
-            await membership.rejoin(self.store, self.node_id, self._incarnation(), self.clock)
+        missing = lost_logs.missing_logs(self.store.image, self.node_id, self.logs.has)
+        if tails_may_be_lost or missing:
+            only = None if tails_may_be_lost else missing
+            await membership.rejoin(self.store, self.node_id, self._incarnation(), self.clock, only)
         self._boot.remember()
         self.partitions.load(self.store.image)
         self._forget_strays()

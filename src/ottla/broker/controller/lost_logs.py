@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from uuid import UUID
 
 from ottla.broker.controller import elections
 from ottla.broker.controller.holders import Place
@@ -10,10 +11,25 @@ from ottla.broker.controller.partition_changes import PartitionChanges, Tally
 from ottla.cluster.image import ClusterImage, PartitionImage
 from ottla.cluster.store import MetadataStore, Session, StoreError
 from ottla.model.clock import Clock
+from ottla.model.names import TopicPartition
 
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
+
+
+def missing_logs(image: ClusterImage, node_id: int, has_log: Callable[[TopicPartition, UUID], bool]) -> set[Place]:
+    """Partitions that count this broker as in sync although it has no log of them.
+
+    Whoever is in sync was there when the partition was created, so there was a log: a directory was taken out of
+    log.dirs, or emptied.
+    """
+    return {
+        (topic.name, number)
+        for topic in image.topics.values()
+        for number, partition in enumerate(topic.partitions)
+        if node_id in partition.isr and not has_log(TopicPartition(topic.name, number), topic.topic_id)
+    }
 
 
 async def leave_to_others(store: MetadataStore, node_id: int, clock: Clock, places: Iterable[Place]) -> None:

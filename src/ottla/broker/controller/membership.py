@@ -6,6 +6,7 @@ after a crash of its machine must be settled before anybody counts on it, so bef
 
 import asyncio
 import logging
+from collections.abc import Collection
 
 from ottla.broker.controller import elections
 from ottla.broker.controller.holders import Place
@@ -42,8 +43,12 @@ async def hand_over(store: MetadataStore, node_id: int, clock: Clock) -> None:
         log.info("handed over %d partitions, %s", tally.changed, tally)
 
 
-async def rejoin(store: MetadataStore, node_id: int, incarnation: str, clock: Clock) -> None:
+async def rejoin(
+    store: MetadataStore, node_id: int, incarnation: str, clock: Clock, only: Collection[Place] | None = None
+) -> None:
     """Take back every claim to be complete: this broker's machine crashed. Returns when that is written.
+
+    With `only` those of some partitions: their logs are not where they were.
 
     A broker that was given the id of another by mistake must not speak for it: as long as one runs under this id that
     is not this one's former life, nothing is written. OttlaError if that does not change.
@@ -56,15 +61,15 @@ async def rejoin(store: MetadataStore, node_id: int, incarnation: str, clock: Cl
     if not await until(store, is_ours, min(2 * store.session_timeout_ms, OTHER_LIFE_WAIT_MS_MAX)):
         raise OttlaError(f"another broker runs with id {node_id}; every broker needs a node.id of its own")
 
-    def decide(_place: Place, partition: PartitionImage, _image: ClusterImage) -> PartitionImage | None:
-        return elections.rejoin(partition, node_id)
+    def decide(place: Place, partition: PartitionImage, _image: ClusterImage) -> PartitionImage | None:
+        return elections.rejoin(partition, node_id) if only is None or place in only else None
 
     tally = Tally()
     await _change_all(store, node_id, clock, decide, tally)
     if tally.changed:
         log.warning(
-            "the machine has crashed since the last run, so the end of the logs may be lost: %d partitions have a new "
-            "epoch and count this broker as in sync only where it is the only one; %s", tally.changed, tally,
+            "the machine has crashed or a disk was lost, and with it perhaps records: %d partitions have a new epoch "
+            "and count this broker as in sync only where it is the only one; %s", tally.changed, tally,
         )  # fmt: skip
 
 

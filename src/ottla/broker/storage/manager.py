@@ -236,6 +236,11 @@ class LogManager:
     def get(self, tp: TopicPartition) -> Log | None:
         return self._logs.get(tp)
 
+    def has(self, tp: TopicPartition, topic_id: UUID) -> bool:
+        """Whether there is a log of this partition, and not of a former topic with the same name."""
+        log = self._logs.get(tp)
+        return log is not None and log.topic_id in (topic_id, NO_TOPIC_ID)
+
     def all(self) -> list[Log]:
         return list(self._logs.values())
 

@@ -5,12 +5,14 @@ import uuid
 
 import pytest
 
+from ottla.broker.controller.lost_logs import missing_logs
 from ottla.broker.controller.membership import hand_over, rejoin
 from ottla.broker.controller.writes import creation_writes, partition_writes
 from ottla.cluster.image import NO_LEADER, BrokerImage, PartitionImage, TopicImage
 from ottla.cluster.store import Session, StoreError
 from ottla.model.clock import ManualClock
 from ottla.model.errors import OttlaError
+from ottla.model.names import TopicPartition
 
 from .memory_store import MemoryStore
 
@@ -72,6 +74,16 @@ def test_after_a_crash_nothing_is_claimed() -> None:
         led(1, (1,), 1),
         led(2, (2, 3), 1),
     )
+
+
+def test_only_what_lost_its_log_is_taken_back() -> None:
+    store = with_topic(led(1, (1, 2)), led(2, (2, 1)), led(1, (1,)), brokers=(2, 3))
+    here = {TopicPartition("a", 0)}
+    topic_id = store.image.topics["a"].topic_id
+    missing = missing_logs(store.image, 1, lambda tp, wanted: tp in here and wanted == topic_id)
+    assert missing == {("a", 1), ("a", 2)}
+    asyncio.run(rejoin(store, 1, "me", CLOCK, missing))
+    assert store.image.topics["a"].partitions == (led(1, (1, 2)), led(2, (2,), 1), led(1, (1,), 1))
 
 
 def test_its_own_former_life_is_no_hindrance() -> None:
