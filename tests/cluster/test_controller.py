@@ -78,11 +78,12 @@ def test_a_killed_brokers_partitions_get_leaders_within_a_second_of_its_loss(
     assert tool("topics", "--create", "--topic", topic, "--partitions", "500", "--replication-factor", "3") == 0
     victim = next(number for number in brokers.brokers if number != brokers.controller_id())
     controller = brokers.controller_id()
-    brokers.brokers[victim].kill()
     line = re.compile(rf"broker {victim} is gone: (\d+) partitions changed, (\d+) have another leader, 0 none; .*")
+    before = len(brokers.brokers[controller].log_text())
+    brokers.brokers[victim].kill()
 
     def told() -> re.Match[str] | None:
-        return line.search(brokers.brokers[controller].log_text())
+        return line.search(brokers.brokers[controller].log_text(), before)
 
     found = wait_until(told, seconds=60, what="the controller's line about it")
     assert found is not None

@@ -4,7 +4,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -84,9 +84,9 @@ class RunningCluster:
     def running(self) -> list[RunningBroker]:
         return [each for each in self.brokers.values() if each.running]
 
-    def start(self) -> Self:
-        """Start the brokers that are down, all together; returns when each accepts connections."""
-        down = [each for each in self.brokers.values() if not each.running]
+    def start(self, only: Collection[int] | None = None) -> Self:
+        """Start the brokers that are down (of these), all together; returns when each accepts connections."""
+        down = [each for number, each in self.brokers.items() if not each.running and (only is None or number in only)]
         for each in down:
             each.launch()
         for each in down:
@@ -232,14 +232,15 @@ def cluster(
     racks: Sequence[str] = (),
     zookeeper: ZooKeeperEnsemble | int = 1,
     cuttable: bool = False,
+    started: Collection[int] | None = None,
     data_dir: str | os.PathLike[str] | None = None,
 ) -> Iterator[RunningCluster]:
     """A cluster on 127.0.0.1 for as long as the `with` block lasts.
 
     `settings` are those of server.properties, for every broker; `racks` are given to the brokers in turn; `zookeeper`
     is how many servers to start for it, or an ensemble that runs already. With `cuttable` the connections between the
-    brokers can be cut (`links`). Data goes to a new directory that is removed at the end, or to `data_dir`, which
-    stays.
+    brokers can be cut (`links`). `started` names the brokers to begin with, otherwise it is all of them. Data goes to a
+    new directory that is removed at the end, or to `data_dir`, which stays.
     """
     directory = Path(data_dir) if data_dir is not None else Path(tempfile.mkdtemp(prefix="ottla-cluster-"))
     directory.mkdir(parents=True, exist_ok=True)
@@ -261,4 +262,4 @@ def cluster(
             directory, brokers=brokers, zookeeper=ensemble, chroot=chroot, settings=settings, racks=racks, links=links
         )
         stack.callback(running.close)
-        yield running.start()
+        yield running.start(started)
