@@ -1,7 +1,8 @@
 """The broker as a whole: builds every part, starts them in order and stops them in the opposite order.
 
 Start: metadata, settings, logs (recovered if the last stop was not clean), partitions, groups, sockets.
-Stop:  sockets (what is in flight is finished), groups, jobs, logs (flushed, marked clean), metadata.
+Stop:  leadership (handed over), sockets (what is in flight is finished), groups, jobs, metadata (others know that this
+       broker is gone), logs (flushed, marked clean).
 """
 
 import asyncio
@@ -197,15 +198,12 @@ class Node:
         return [str(listener.address._replace(port=listener.port)) for listener in self._server.listeners]
 
     async def stop(self) -> None:
-        # Who still fetches when it leaves the in-sync replicas is taken in again at once.
-        await self.fetchers.stop()
-        if self._registered and self.config.broker.controlled_shutdown_enable:
-            await membership.hand_over(self.store, self.node_id, self.clock)
+        hands_over = self._registered and self.config.broker.controlled_shutdown_enable
+        if hands_over:
+            await membership.hand_over(self.store, self.node_id, self.clock, only_led=True)
         self._loop = None
         for task in self._leaving:
             task.cancel()
-        await self.leading.stop()
-        await self.isr.stop()
         # First whatever is parked is answered: a consumer waiting in a rebalance must not hold up the stop.
         self.groups.shutdown()
         self.transactions.shutdown()
@@ -217,10 +215,19 @@ class Node:
             await self._jobs.stop()
         self.markers.close()
         self.membership.close()
-        await self.peers.close()
+        await self._leave_the_cluster(hands_over)
         await self.moves.stop()
         await self.cleaner.stop()
         await asyncio.to_thread(self.logs.close)
+
+    async def _leave_the_cluster(self, hands_over: bool) -> None:
+        """Quickly: leaders wait for a follower that is in sync, or was until just now, as long as it is registered."""
+        await self.leading.stop()
+        await self.isr.stop()
+        await self.fetchers.stop()
+        if hands_over:
+            await membership.hand_over(self.store, self.node_id, self.clock)
+        await self.peers.close()
         await self.store.close()
 
     def _handler_context(self) -> Broker:

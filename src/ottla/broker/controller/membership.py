@@ -24,13 +24,19 @@ RETRY_SECONDS = 0.5
 OTHER_LIFE_WAIT_MS_MAX = 60_000
 
 
-async def hand_over(store: MetadataStore, node_id: int, clock: Clock) -> None:
-    """Give what this broker leads to others in sync, and leave the in-sync replicas. Not worth waiting for long."""
+async def hand_over(store: MetadataStore, node_id: int, clock: Clock, *, only_led: bool = False) -> None:
+    """Give what this broker leads to others in sync, and leave the in-sync replicas. Not worth waiting for long.
+
+    With `only_led` the partitions that it follows stay as they are. Whoever goes on fetching is soon taken in again,
+    and whoever does not is waited for as long as it is registered: so leave the rest last of all.
+    """
     if store.session is not Session.CONNECTED:
         log.warning("the store is not there: the broker stops without handing over what it leads")
         return
 
     def decide(_place: Place, partition: PartitionImage, image: ClusterImage) -> PartitionImage | None:
+        if only_led and partition.leader != node_id:
+            return None
         return elections.hand_over(partition, node_id, image.brokers)
 
     tally = Tally()
@@ -40,7 +46,8 @@ async def hand_over(store: MetadataStore, node_id: int, clock: Clock) -> None:
     except TimeoutError:
         log.warning("handing over took too long and is given up: others notice that this broker is gone")
     if tally.changed:
-        log.info("handed over %d partitions, %s", tally.changed, tally)
+        what = "handed over" if only_led else "left the in-sync replicas of"
+        log.info("%s %d partitions, %s", what, tally.changed, tally)
 
 
 async def rejoin(

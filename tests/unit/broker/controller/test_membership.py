@@ -36,6 +36,14 @@ def test_everything_that_can_be_handed_over_is() -> None:
     assert len(store.commits) == 1
 
 
+def test_what_it_leads_can_be_handed_over_first() -> None:
+    store = with_topic(led(1, (1, 2, 3)), led(2, (2, 1)))
+    asyncio.run(hand_over(store, 1, CLOCK, only_led=True))
+    assert store.image.topics["a"].partitions == (led(2, (2, 3), 1), led(2, (2, 1)))
+    asyncio.run(hand_over(store, 1, CLOCK))
+    assert store.image.topics["a"].partitions == (led(2, (2, 3), 1), led(2, (2,)))
+
+
 def test_whoever_was_quicker_is_not_overwritten() -> None:
     store = with_topic(led(1, (1, 2, 3)))
 
