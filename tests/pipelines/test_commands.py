@@ -1,6 +1,8 @@
 """The commands of `ottla pipeline` as a person uses them, one after the other, in the session's own Spark."""
 
 import json
+import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,9 @@ import pytest
 from tests.pipelines.world import SCHEMA, World, order
 
 from ottla.cli.main import main
+from ottla.pipelines.runner.deploy import deploy_active
+from ottla.pipelines.runner.driver import Driver
+from ottla.testing.waiting import wait_until
 
 FILE = f"""
 name: "@orders"
@@ -118,6 +123,44 @@ def test_a_new_version_is_made_beside_the_live_one_and_switched_to(world: World,
     assert [row["id"] for row in world.values(world.named("out"))] == ["o1", "o2"]
     (status,) = shell.json("status", path, code=1)[0]
     assert (status["active_version"], status["version"], list(status["versions"])) == ("v2", "v2", ["v2"])
+
+
+def test_a_running_driver_goes_on_with_the_version_that_is_switched_to(world: World, shell: Shell) -> None:
+    """What the old version had not written yet is the new one's, and nothing comes twice."""
+    topic = world.topic("in")
+    path = world.file(FILE.replace("errors:", "limits: {trigger: 100 ms}\nerrors:"))
+    world.send(topic, order(1))
+    live = deploy_active(path, bootstrap=world.bootstrap, state_dir=world.folder / "state")
+    driver = Driver([live], once=False)
+    running = threading.Thread(
+        target=lambda: driver.run(lambda: nullcontext(world.spark), world.events.append, lambda status: None)
+    )
+    running.start()
+
+    def ids(name: str) -> list[str]:
+        return [row["id"] for row in world.values(world.named(name))]
+
+    def written(name: str, expected: list[str]) -> None:
+        wait_until(lambda: ids(name) == expected or not running.is_alive(), f"{expected} in {name}", seconds=120)
+        assert running.is_alive(), world.events
+
+    try:
+        wait_until(lambda: [event for event in world.events if event.what == "started"], "it runs", seconds=120)
+        written("out", ["o1"])
+        assert "has caught up" in shell.run("reprocess", path, "--version", "v2")
+        assert ids("out.v2") == ["o1"]
+        assert "the running driver goes on with it" in shell.run("switch", path, "--version", "v2")
+        wait_until(lambda: [event for event in world.events if event.what == "switched"], "it switches", seconds=60)
+        world.send(topic, order(2))
+        written("out.v2", ["o1", "o2"])
+        (status,) = shell.json("status", path)[0]
+        assert (status["running"], status["version"], status["active_version"]) == (True, "v2", "v2")
+        shell.run("switch", path, "--version", "first")
+        written("out", ["o1", "o2"])  # the first version catches up from its own checkpoint
+    finally:
+        driver.stop()
+        running.join(60)
+    assert ids("out.v2") == ["o1", "o2"]
 
 
 def test_mistakes_on_the_way_read_well(world: World, shell: Shell) -> None:

@@ -134,4 +134,4 @@ def query_cells(query: dict[str, Any]) -> list[str]:
 def _say(event: "Event") -> None:
     where = f"{event.pipeline} {event.query}" if event.query else event.pipeline
     text = f"{where} {event.what}" + (f": {event.message}" if event.message else "")
-    {"failed": complain, "restarts": warn}.get(event.what, note)(text)
+    {"failed": complain, "restarts": warn, "warning": warn}.get(event.what, note)(text)

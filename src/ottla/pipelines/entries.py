@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
-from ottla.pipelines.connectors.base import Sink, Source
+from ottla.pipelines.connectors.base import NamesFiles, Sink, Source
 from ottla.pipelines.connectors.registry import SINKS, SOURCES
 from ottla.pipelines.parts import Reading, SinkPart, SourcePart, StepPart
 from ottla.pipelines.reading import read_reading
@@ -24,9 +25,10 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Entries:
-    """Turns entries into parts and collects what is wrong with them."""
+    """Turns entries into parts and collects what is wrong with them. `base_dir`: where relative paths start."""
 
-    def __init__(self) -> None:
+    def __init__(self, base_dir: Path) -> None:
+        self._base_dir = base_dir
         self.problems: list[Problem] = []
         self._sink_names: set[str] = set()
 
@@ -108,11 +110,13 @@ class Entries:
             return None
         instance: T = part(read)
         wrong = instance.problems()
+        if not wrong and isinstance(instance, NamesFiles):
+            wrong = instance.file_problems(self._base_dir)
         self.problems += [(place, text) for text in wrong]
         return None if wrong else instance
 
     def _reading(self, entry: Entry, place: str) -> Reading | None:
-        reading, problems = read_reading(entry, place)
+        reading, problems = read_reading(entry, place, self._base_dir)
         self.problems += problems
         return reading
 

@@ -42,16 +42,17 @@ def check(document: Document) -> CheckedPipeline:
 
 
 def find_problems(document: Document) -> tuple[CheckedPipeline | None, list[Problem]]:
+    base_dir = document.path.resolve().parent
     spec, problems = _read_spec(document.values)
     if not isinstance(document.values, Mapping):
         return None, problems
     problems += _secrets_in_the_wrong_place(document.values)
     if spec is None:
-        return None, problems + _entries_of_a_broken_file(document.values)
+        return None, problems + _entries_of_a_broken_file(document.values, base_dir)
     problems += _settings(spec)
     phases = []
     for phase, place in zip(spec.all_phases(), _places(spec), strict=True):
-        parts, found = _check_phase(phase, place)
+        parts, found = _check_phase(phase, place, base_dir)
         problems += found
         phases.append(parts)
     problems += _tests(spec, phases)
@@ -77,9 +78,9 @@ def _read_spec(values: Any) -> tuple[Pipeline | None, list[Problem]]:
     return read_struct(values, Pipeline, "", "a pipeline")
 
 
-def _entries_of_a_broken_file(values: Mapping[str, Any]) -> list[Problem]:
+def _entries_of_a_broken_file(values: Mapping[str, Any], base_dir: Path) -> list[Problem]:
     """Entries are checked even if something else in the file is wrong: people mend all at once."""
-    entries = Entries()
+    entries = Entries(base_dir)
     for key in ("sources", "tables"):
         if isinstance(values.get(key), Mapping):
             for name, entry in values[key].items():
@@ -143,8 +144,8 @@ def _client(spec: Pipeline) -> list[Problem]:
     return problems
 
 
-def _check_phase(phase: Phase, place: str) -> tuple[PhaseParts, list[Problem]]:
-    entries = Entries()
+def _check_phase(phase: Phase, place: str, base_dir: Path) -> tuple[PhaseParts, list[Problem]]:
+    entries = Entries(base_dir)
     parts = PhaseParts(
         name=phase.name,
         sources=dict(_named(entries.source(n, e, at(place, f"sources.{n}")) for n, e in phase.sources.items())),

@@ -12,7 +12,7 @@ from ottla.model.errors import OttlaError
 from ottla.pipelines.frames import ORIGIN, ORIGIN_TYPE
 from ottla.pipelines.parts import Reading
 from ottla.pipelines.structs import Problem, read_struct
-from ottla.spark.formats.api import build_format
+from ottla.spark.formats.api import build_format, check_format
 from ottla.spark.formats.spec import ERROR, PARSED, Format, FormatSpec
 
 RECORD_COLUMNS = ("key", "topic", "partition", "offset", "timestamp", "headers")
@@ -28,8 +28,8 @@ class _Keys(msgspec.Struct, forbid_unknown_fields=True):
     keep: list[str] | dict[str, str] = []
 
 
-def read_reading(entry: Mapping[str, Any], place: str) -> tuple[Reading | None, list[Problem]]:
-    """The keys of a source that say how its records are read, and what is wrong with them."""
+def read_reading(entry: Mapping[str, Any], place: str, base_dir: Path) -> tuple[Reading | None, list[Problem]]:
+    """The keys of a source that say how its records are read, and what is wrong with them or the files they name."""
     keys, problems = read_struct(entry, _Keys, place, "a source of records")
     if keys is None:
         return None, problems
@@ -40,7 +40,7 @@ def read_reading(entry: Mapping[str, Any], place: str) -> tuple[Reading | None, 
             problems.append((f"{place}.keep", f"a record has no `{column}` that `{name}` could keep; it has {known}"))
     reading = Reading(format=keys.format, schema=keys.schema, options=keys.format_options, keep=keep)
     try:
-        _format(reading, Path())
+        check_format(_spec(reading, base_dir))
     except OttlaError as error:
         problems.append((f"{place}.format", str(error)))
     return (None if problems else reading), problems
@@ -85,6 +85,8 @@ def _kept(column: str) -> Column:
 
 
 def _format(reading: Reading, base_dir: Path) -> Format:
-    return build_format(
-        FormatSpec(name=reading.format, schema=reading.schema, options=reading.options, base_dir=base_dir)
-    )
+    return build_format(_spec(reading, base_dir))
+
+
+def _spec(reading: Reading, base_dir: Path) -> FormatSpec:
+    return FormatSpec(name=reading.format, schema=reading.schema, options=reading.options, base_dir=base_dir)

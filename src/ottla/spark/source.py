@@ -20,6 +20,7 @@ from pyspark.sql.types import (
 
 from ottla.spark.errors import InvalidOption
 from ottla.spark.options import wants_headers
+from ottla.spark.task_planned import planned_in_task, without_it
 from ottla.spark.worker_heap import settle
 
 ROW = StructType(
@@ -61,7 +62,7 @@ class OttlaDataSource(DataSource):
         from ottla.spark.reader import BatchReader  # noqa: PLC0415
 
         self._check(schema)
-        return BatchReader(self.options)
+        return planned_in_task(BatchReader(without_it(self.options)), self.options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         from ottla.spark.reader import StreamReader  # noqa: PLC0415

@@ -155,8 +155,8 @@ def test_problems() -> None:
     assert PostgresSource(options).problems() == [
         "delay: `soon` is not a duration: write `10 seconds`, `1 minute` or `500 ms`",
         "table: name a `table` or write a `query`, one of the two",
-        "partitions: name the column to split by with `split_by`",
         "delay: only goes with `updated`",
+        "partitions: name the column to split by with `split_by`",
     ]
 
 

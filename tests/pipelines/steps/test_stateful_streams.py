@@ -7,11 +7,13 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from tests.pipelines.steps.conftest import Bench
 from tests.pipelines.steps.streams import Feed, run_until_read
 
 from ottla.pipelines.errors import FatalFailure
+from ottla.pipelines.runner.failures import judge
 
 EVENTS = "id STRING, n INT, at TIMESTAMP"
 
@@ -147,6 +149,34 @@ def test_a_stream_without_a_watermark_is_refused(
         bench.apply("watermark", {"time": "at", "delay": "2 minutes"}, again)
 
 
+def test_windows_that_show_each_change_come_again_with_every_batch_that_changes_them(
+    bench: Bench, make_feed: MakeFeed, tmp_path: Path
+) -> None:
+    options = {
+        "time": "at",
+        "size": "10 minutes",
+        "aggregates": {"total": "sum(n)"},
+        "watermark": "10 minutes",
+        "emit": "updates",
+    }
+    feed = make_feed()
+    feed.add(event("a", 1, "10:05:00"), event("a", 10, "10:15:00"))
+    feed.add(event("a", 2, "10:06:00"))
+    feed.add(event("a", 100, "10:40:00"))  # the watermark passes the others, which changes nothing in them
+    feed.add(event("a", 200, "10:41:00"))
+    feed.add(event("a", 1000, "10:07:00"), event("a", 400, "10:42:00"))  # late, and not
+    outcome = run_until_read(bench.apply("window", options, feed.stream()), tmp_path / "checkpoint", "update")
+    batches = [sorted((clock(row.window_start), row.total) for row in batch) for batch in outcome.batches]
+    assert [batch for batch in batches if batch] == [
+        [("10:00", 1), ("10:10", 10)],
+        [("10:00", 3)],
+        [("10:40", 100)],
+        [("10:40", 300)],
+        [("10:40", 700)],
+    ]
+    assert outcome.late_rows == 1
+
+
 VISITS = """
     from pyspark.sql import Row
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
@@ -186,6 +216,76 @@ def test_a_class_of_ones_own_keeps_its_state_over_a_restart(bench: Bench, make_f
     second = run_until_read(bench.apply("stateful", options, feed.stream()), tmp_path / "checkpoint", "update")
     assert pairs(second.rows) == [("a", 103)]
     assert pairs(bench.apply("stateful", options, feed.table()).collect()) == [("a", 103), ("b", 101)]
+
+
+SILENCE = """
+    from pyspark.sql import Row
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+    class Silence(StatefulProcessor):
+        "One row when nothing came for ten minutes of event time."
+
+        def init(self, handle) -> None:
+            self.handle = handle
+            self.count = handle.getValueState("count", "n BIGINT")
+
+        def handleInputRows(self, key, rows, timer_values):
+            moments = [row.at for row in rows]
+            count = (self.count.get()[0] if self.count.exists() else 0) + len(moments)
+            self.count.update((count,))
+            for timer in list(self.handle.listTimers()):
+                self.handle.deleteTimer(timer)
+            self.handle.registerTimer(int(max(moments).timestamp() * 1000) + 600_000)
+            return iter(())
+
+        def handleExpiredTimer(self, key, timer_values, expired):
+            yield Row(id=key[0], visits=self.count.get()[0])
+            self.count.clear()
+
+        def close(self) -> None:
+            pass
+"""
+
+
+def test_timers_go_by_the_watermark(bench: Bench, make_feed: MakeFeed, tmp_path: Path) -> None:
+    (bench.base_dir / "silence.py").write_text(dedent(SILENCE))
+    options = {
+        "stateful": "silence:Silence",
+        "group_by": ["id"],
+        "schema": "id STRING, visits BIGINT",
+        "timers": "event",
+        "time": "at",
+        "watermark": "1 minute",
+    }
+    feed = make_feed()
+    feed.add(event("a", 1, "10:00:00"), event("b", 1, "10:00:00"))
+    feed.add(event("a", 1, "10:08:00"))
+    first = run_until_read(bench.apply("stateful", options, feed.stream()), tmp_path / "checkpoint")
+    assert first.rows == []
+    feed.add(event("c", 1, "10:14:00"))  # the watermark is 10:13: b has been silent for long enough, a has not
+    second = run_until_read(bench.apply("stateful", options, feed.stream()), tmp_path / "checkpoint")
+    assert pairs(second.rows) == [("b", 1)]
+    feed.add(event("c", 1, "10:40:00"))
+    third = run_until_read(bench.apply("stateful", options, feed.stream()), tmp_path / "checkpoint")
+    assert pairs(third.rows) == [("a", 2)]
+
+
+def test_an_exception_in_the_class_names_the_key_and_the_line_and_says_what_to_do(
+    bench: Bench, make_feed: MakeFeed, tmp_path: Path
+) -> None:
+    broken = dedent(VISITS).replace("count += sum", "count += 1 // (key[0] != 'bad'); count += sum")
+    (bench.base_dir / "tracking.py").write_text(broken)
+    options = {"stateful": "tracking:Visits", "group_by": ["id"], "schema": "id STRING, visits BIGINT"}
+    feed = make_feed()
+    feed.add(event("good", 1, "10:00:00"), event("bad", 1, "10:00:00"))
+    with pytest.raises(StreamingQueryException) as raised:
+        run_until_read(bench.apply("stateful", options, feed.stream()), tmp_path / "checkpoint")
+    failure = judge(str(raised.value))
+    assert not failure.fatal  # the next try may go better: the class may have asked somebody who was away
+    assert "step 1 stateful: `tracking:Visits` raised ZeroDivisionError" in failure.message
+    assert "tracking.py, line" in failure.message
+    assert "for the key 'bad'" in failure.message
+    assert "reject such rows in a step before" in failure.message
 
 
 def pairs(rows: Sequence[Any]) -> list[tuple[str, int]]:

@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf import descriptor_pb2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.pipelines.samples import EVERYTHING, ISSUE, SMALL, checked, small
 
 from ottla.pipelines.errors import InvalidPipeline
-from ottla.pipelines.lint import check_file
+from ottla.pipelines.lint import check_file, find_problems
+from ottla.pipelines.loading import Document
 from ottla.pipelines.plan import describe, make_plan, tree_lines
 
 
@@ -159,3 +161,55 @@ def test_any_mutation_of_a_file_is_refused_in_words_or_planned(values: Any) -> N
         return
     assert wrong
     assert all(problem.strip() for problem in wrong)
+
+
+AVRO = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}'
+
+
+def protobuf(message: str) -> dict[str, Any]:
+    return {"format": "protobuf", "schema": "shop.desc", "format_options": {"message": message}}
+
+
+def descriptor_set() -> bytes:
+    found = descriptor_pb2.FileDescriptorSet()
+    file = found.file.add(name="shop.proto", package="shop", syntax="proto3")
+    file.message_type.add(name="Order").field.add(name="id", number=1, type=9, label=1)
+    return found.SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("entry", "content", "expected"),
+    [
+        ({"format": "avro", "schema": "order.avsc"}, AVRO.encode(), None),
+        ({"format": "avro", "schema": "order.avsc"}, None, "cannot read the schema file"),
+        ({"format": "avro", "schema": "order.avsc"}, b"{oops", "the schema is not JSON"),
+        ({"format": "avro", "schema": "order.avsc"}, b"\xff", "cannot read the schema file"),
+        ({"format": "avro", "schema": "order.avsc"}, b'{"type": "record", "fields": ["x"]}', "no Avro schema"),
+        ({"format": "avro", "schema": "order.avsc"}, b'"string"', "the schema must be a record"),
+        (protobuf("shop.Order"), descriptor_set(), None),
+        (protobuf("shop.Nope"), descriptor_set(), "shop.Nope"),
+        (protobuf("shop.Order"), b"\xff\xff", "no descriptor set"),
+        (protobuf("shop.Order"), None, "cannot read the descriptor set"),
+    ],
+)
+def test_files_of_schemas_are_looked_into_beside_the_pipeline_file(
+    tmp_path: Path, entry: dict[str, Any], content: bytes | None, expected: str | None
+) -> None:
+    """Of sources, tables and sinks, wherever the command is run."""
+    path = tmp_path / "pipelines" / "orders.yaml"
+    path.parent.mkdir()
+    if content is not None:
+        (path.parent / entry["schema"]).write_bytes(content)
+    values = small(
+        sources={"orders": {"topic": "orders", **entry}},
+        tables={"others": {"topic": "others", **entry}},
+        steps=[{"sql": "SELECT o.id FROM orders o, others"}],
+        sinks=[{"topic": "out", **entry}],
+        tests=[],
+    )
+    _, found = find_problems(Document(path=path, values=values))
+    if expected is None:
+        assert found == []
+    else:
+        assert [place for place, _ in found] == ["sources.orders.format", "tables.others.format", "sinks[0]"]
+        assert all(expected in text for _, text in found), found

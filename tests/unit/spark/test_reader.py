@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
@@ -17,6 +18,7 @@ from ottla.model.names import TopicPartition
 from ottla.spark.errors import DataLoss, InvalidOption
 from ottla.spark.offsets import OffsetRange
 from ottla.spark.reader import BatchReader, StreamReader
+from ottla.spark.source import OttlaDataSource
 from ottla.testing import RunningBroker
 from ottla.testing import broker as started_broker
 
@@ -248,3 +250,15 @@ def test_a_start_behind_the_end_is_a_mistake(broker: RunningBroker, records: Rec
     }
     with pytest.raises(InvalidOption, match="starts at 2, behind its end at 1"):
         BatchReader(options).partitions()
+
+
+def test_a_read_that_is_planned_in_its_task_finds_what_is_there_when_it_is_read(
+    broker: RunningBroker, records: Records, topic: str
+) -> None:
+    options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, "planInTask": "true"}
+    source = OttlaDataSource(options)
+    reading = source.reader(source.schema())
+    (whole,) = reading.partitions()
+    for count in range(3):
+        assert sum(batch.num_rows for batch in reading.read(whole) if isinstance(batch, pa.RecordBatch)) == count
+        records.send(topic, ["x"])

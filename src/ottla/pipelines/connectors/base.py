@@ -11,7 +11,7 @@ Packages bring their own through the entry point groups `ottla.sources` and `ott
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
@@ -38,6 +38,9 @@ class SourceContext:
     """Kafka client settings (`security.protocol`, ...) from the file, secrets already filled in."""
     group: str | None = None
     """The consumer group to show progress in; None where the batch's transaction does that."""
+    fresh: bool = False
+    """Of a table: its frame is made once and read for many batches, so it must find what there is when it is read
+    (`ottla.spark.task_planned`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,3 +128,10 @@ class Sink(Protocol):
 
         The frame is kept (persisted) where it is used more than once; its column `frames.ORIGIN` is gone.
         """
+
+
+@runtime_checkable
+class NamesFiles(Protocol):
+    """A source, step or sink whose options name files beside the pipeline's, which `lint` can look into."""
+
+    def file_problems(self, base_dir: Path) -> list[str]: ...

@@ -4,6 +4,7 @@ The path must be the same folder for the driver and for every Spark worker: a lo
 on a cluster.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, cast
 
@@ -81,6 +82,8 @@ class FilesSource:
         return object_stream(context, self._reading(context), self._schema(context))
 
     def table(self, context: SourceContext) -> DataFrame:
+        if self.options.format == "parquet" and context.fresh:
+            return object_table(context, self._reading(context), self._schema(replace(context, fresh=False)))
         if self.options.format == "parquet":
             reader = context.spark.read.option("pathGlobFilter", self.options.pattern)
             path = spark_path(local_path(self.options.files, context.base_dir))

@@ -26,6 +26,7 @@ from ottla.pipelines.connectors.lines import cut_stream
 from ottla.pipelines.connectors.object_store import Found, Store, explain, file_system, listed
 from ottla.pipelines.connectors.options import from_spark, to_spark
 from ottla.pipelines.errors import FatalFailure
+from ottla.spark.task_planned import planned_in_task, task_options
 
 BLOCK_BYTES = 4 << 20
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -52,7 +53,8 @@ def object_stream(context: SourceContext, reading: ObjectReading, schema: Struct
 
 def object_table(context: SourceContext, reading: ObjectReading, schema: StructType | str) -> DataFrame:
     context.spark.dataSource.register(ObjectDataSource)
-    return context.spark.read.format(ObjectDataSource.name()).schema(schema).options(**to_spark(reading)).load()
+    options = {**to_spark(reading), **task_options(fresh=context.fresh)}
+    return context.spark.read.format(ObjectDataSource.name()).schema(schema).options(**options).load()
 
 
 class Objects(InputPartition):
@@ -66,8 +68,8 @@ class ObjectDataSource(DataSource):
     def name(cls) -> str:
         return "ottla_objects"
 
-    def reader(self, schema: StructType) -> "ObjectTableReader":
-        return ObjectTableReader(from_spark(self.options, ObjectReading), schema)
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return planned_in_task(ObjectTableReader(from_spark(self.options, ObjectReading), schema), self.options)
 
     def streamReader(self, schema: StructType) -> "ObjectStreamReader":  # noqa: N802
         return ObjectStreamReader(from_spark(self.options, ObjectReading), schema)

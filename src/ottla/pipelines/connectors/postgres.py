@@ -8,20 +8,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 from ottla.pipelines.connectors.base import Batch, SourceContext, Written
-from ottla.pipelines.connectors.options import (
-    ConnectorOptions,
-    Secret,
-    duration_problems,
-    to_spark,
-    upsert_problems,
-)
+from ottla.pipelines.connectors.following import following_problems, require_followed
+from ottla.pipelines.connectors.options import ConnectorOptions, Secret, to_spark, upsert_problems
 from ottla.pipelines.connectors.postgres_server import Server, connected, table_identifier, url_problems
 from ottla.pipelines.connectors.postgres_sink import Target, write_batch
 from ottla.pipelines.connectors.postgres_source import PostgresDataSource, Reading
 from ottla.pipelines.connectors.postgres_types import ReadColumn, read_column
 from ottla.pipelines.durations import seconds_of
-from ottla.pipelines.errors import ConnectorProblem, FatalFailure
+from ottla.pipelines.errors import FatalFailure
+from ottla.spark.task_planned import task_options
 
+DELAY = "5 seconds"
 _FOLLOWED_INCREASING = {"smallint", "integer", "bigint", "numeric"}
 _FOLLOWED_UPDATED = {"timestamp with time zone", "timestamp without time zone"}
 
@@ -45,7 +42,7 @@ class PostgresSourceOptions(ConnectorOptions, frozen=True, kw_only=True):
     ] = None
     delay: Annotated[
         str, Meta(description="With `updated`: rows younger than this wait. Longer than your longest transaction")
-    ] = "5 seconds"
+    ] = DELAY
     wait_for_writers: Annotated[
         bool,
         Meta(description="With `increasing`: go on only when those who were writing are done, so no late row is lost"),
@@ -68,23 +65,15 @@ class PostgresSource:
 
     def problems(self) -> list[str]:
         options = self.options
-        found = url_problems("postgres", options.postgres) + duration_problems("delay", options.delay)
-        if (options.table is None) == (options.query is None):
-            found.append("table: name a `table` or write a `query`, one of the two")
+        found = url_problems("postgres", options.postgres) + following_problems(options, DELAY)
         if options.partitions > 1 and not (options.split_by or options.increasing):
             found.append("partitions: name the column to split by with `split_by`")
-        if options.delay != "5 seconds" and options.updated is None:
-            found.append("delay: only goes with `updated`")
         if not options.wait_for_writers and (options.increasing is None or options.updated is not None):
             found.append("wait_for_writers: only goes with `increasing` alone")
         return found
 
     def stream(self, context: SourceContext) -> DataFrame:
-        if self.options.increasing is None and self.options.updated is None:
-            raise ConnectorProblem(
-                f"source {context.name}: a stream from PostgreSQL follows a column that grows; name it with "
-                "`increasing` (an id) or `updated` (the time of the last change)"
-            )
+        require_followed(self.options, context, "PostgreSQL")
         reading, columns = self._reading(context, self._followed_types())
         frame = context.spark.readStream.format(_registered(context))
         return _turned(frame.schema(_carried(columns)).options(**to_spark(reading)).load(), columns)
@@ -92,7 +81,8 @@ class PostgresSource:
     def table(self, context: SourceContext) -> DataFrame:
         reading, columns = self._reading(context, (None, None))
         frame = context.spark.read.format(_registered(context))
-        return _turned(frame.schema(_carried(columns)).options(**to_spark(reading)).load(), columns)
+        options = {**to_spark(reading), **task_options(fresh=context.fresh)}
+        return _turned(frame.schema(_carried(columns)).options(**options).load(), columns)
 
     @property
     def _server(self) -> Server:

@@ -16,19 +16,15 @@ import msgspec
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 from psycopg import sql
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
 from pyspark.sql.types import StructType
 
-from ottla.pipelines.connectors.increasing import Mark, from_offset, split, to_offset
+from ottla.pipelines.connectors.following import FollowingReader
+from ottla.pipelines.connectors.increasing import Mark, split
 from ottla.pipelines.connectors.options import from_spark
 from ottla.pipelines.connectors.postgres_server import Connection, Server, connected, table_identifier
+from ottla.spark.task_planned import planned_in_task
 
 READ_BLOCK_BYTES = 1 << 20
 Bytes = bytes | bytearray | memoryview
@@ -72,8 +68,8 @@ class PostgresDataSource(DataSource):
     def name(cls) -> str:
         return "ottla_postgres"
 
-    def reader(self, schema: StructType) -> "PostgresTableReader":
-        return PostgresTableReader(from_spark(self.options, Reading), schema)
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return planned_in_task(PostgresTableReader(from_spark(self.options, Reading), schema), self.options)
 
     def streamReader(self, schema: StructType) -> "PostgresStreamReader":  # noqa: N802
         return PostgresStreamReader(from_spark(self.options, Reading), schema)
@@ -116,37 +112,17 @@ class PostgresTableReader(DataSourceReader):
         return read_rows(self._reading, self._schema, partition.condition)
 
 
-class PostgresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are the last seen values; the same range gives the same rows unless they were changed or deleted."""
-
+class PostgresStreamReader(FollowingReader):
     def __init__(self, reading: Reading, schema: StructType) -> None:
+        super().__init__(reading.max_rows)
         self._reading = reading
         self._schema = schema
-        self._bound: Mark | None = None
-        """Where a run over what is there now ends."""
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        return to_offset(Mark())
-
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return ReadMaxRows(self._reading.max_rows) if self._reading.max_rows else ReadAllAvailable()
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+    def _end(self, after: Mark, bound: Mark | None, max_rows: int | None) -> Mark:
         with connected(self._reading.server) as connection:
-            self._bound = safe_end(connection, self._reading, Mark(), None, None)
+            return safe_end(connection, self._reading, after, bound, max_rows)
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        after = from_offset(start)
-        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        if self._bound is not None and self._bound.is_start:
-            return start
-        with connected(self._reading.server) as connection:
-            return to_offset(safe_end(connection, self._reading, after, self._bound, rows))
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        after, until = from_offset(start), from_offset(end)
-        if after == until:
-            return []
+    def _parts(self, after: Mark, until: Mark) -> Sequence[InputPartition]:
         reading = self._reading
         if reading.updated is None and reading.partitions > 1 and after.id is not None and until.id is not None:
             pieces = split(int(after.id), int(until.id), reading.partitions)

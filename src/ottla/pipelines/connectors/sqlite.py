@@ -29,8 +29,9 @@ from pyspark.sql.types import (
 )
 
 from ottla.pipelines.connectors.base import Batch, SourceContext, Written
+from ottla.pipelines.connectors.following import following_problems, require_followed
 from ottla.pipelines.connectors.moments import Reached, unwatched
-from ottla.pipelines.connectors.options import ConnectorOptions, duration_problems, to_spark, upsert_problems
+from ottla.pipelines.connectors.options import ConnectorOptions, to_spark, upsert_problems
 from ottla.pipelines.connectors.paths import local_path, path_problems
 from ottla.pipelines.connectors.sqlite_source import (
     SqliteDataSource,
@@ -41,8 +42,9 @@ from ottla.pipelines.connectors.sqlite_source import (
     quoted,
 )
 from ottla.pipelines.durations import seconds_of
-from ottla.pipelines.errors import ConnectorProblem
+from ottla.spark.task_planned import task_options
 
+DELAY = "1 second"
 ROWS_AT_ONCE = 5_000
 _TIME = "yyyy-MM-dd HH:mm:ss.SSSSSS"
 
@@ -61,7 +63,7 @@ class SqliteSourceOptions(ConnectorOptions, frozen=True, kw_only=True):
         str | None,
         Meta(description="A stream follows this time of the last change, as text; with `increasing` for equal times"),
     ] = None
-    delay: Annotated[str, Meta(description="With `updated`: rows younger than this wait")] = "1 second"
+    delay: Annotated[str, Meta(description="With `updated`: rows younger than this wait")] = DELAY
 
 
 class SqliteSource:
@@ -76,19 +78,10 @@ class SqliteSource:
 
     def problems(self) -> list[str]:
         options = self.options
-        found = path_problems("sqlite", options.sqlite) + duration_problems("delay", options.delay)
-        if (options.table is None) == (options.query is None):
-            found.append("table: name a `table` or write a `query`, one of the two")
-        if options.delay != "1 second" and options.updated is None:
-            found.append("delay: only goes with `updated`")
-        return found
+        return path_problems("sqlite", options.sqlite) + following_problems(options, DELAY)
 
     def stream(self, context: SourceContext) -> DataFrame:
-        if self.options.increasing is None and self.options.updated is None:
-            raise ConnectorProblem(
-                f"source {context.name}: a stream from SQLite follows a column that grows; name it with "
-                "`increasing` (an id) or `updated` (the time of the last change)"
-            )
+        require_followed(self.options, context, "SQLite")
         reading, carried, wanted = self._reading(context)
         reader = context.spark.readStream.format(_registered(context)).schema(carried)
         return _cast(reader.options(**to_spark(reading)).load(), wanted)
@@ -96,7 +89,7 @@ class SqliteSource:
     def table(self, context: SourceContext) -> DataFrame:
         reading, carried, wanted = self._reading(context)
         reader = context.spark.read.format(_registered(context)).schema(carried)
-        return _cast(reader.options(**to_spark(reading)).load(), wanted)
+        return _cast(reader.options(**to_spark(reading), **task_options(fresh=context.fresh)).load(), wanted)
 
     def _reading(self, context: SourceContext) -> tuple[SqliteReading, StructType, StructType]:
         options = self.options

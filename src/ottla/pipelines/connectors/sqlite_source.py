@@ -8,14 +8,15 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import BinaryType, DataType, DoubleType, LongType, StringType, StructType
 
-from ottla.pipelines.connectors.increasing import Mark, from_offset, to_offset
+from ottla.pipelines.connectors.following import FollowingReader
+from ottla.pipelines.connectors.increasing import Mark
 from ottla.pipelines.connectors.options import from_spark
 from ottla.pipelines.errors import ConnectorProblem, FatalFailure, PipelineError
+from ottla.spark.task_planned import planned_in_task
 
 ROWS_AT_ONCE = 10_000
 BUSY_TIMEOUT_S = 30.0
@@ -97,8 +98,8 @@ class SqliteDataSource(DataSource):
     def name(cls) -> str:
         return "ottla_sqlite"
 
-    def reader(self, schema: StructType) -> "SqliteTableReader":
-        return SqliteTableReader(from_spark(self.options, SqliteReading), schema)
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return planned_in_task(SqliteTableReader(from_spark(self.options, SqliteReading), schema), self.options)
 
     def streamReader(self, schema: StructType) -> "SqliteStreamReader":  # noqa: N802
         return SqliteStreamReader(from_spark(self.options, SqliteReading), schema)
@@ -117,32 +118,17 @@ class SqliteTableReader(DataSourceReader):
         return read_rows(self._reading, self._schema, partition)
 
 
-class SqliteStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are the last seen values, as JSON."""
-
+class SqliteStreamReader(FollowingReader):
     def __init__(self, reading: SqliteReading, schema: StructType) -> None:
+        super().__init__(reading.max_rows)
         self._reading = reading
         self._schema = schema
-        self._bound: Mark | None = None
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        return to_offset(Mark())
+    def _end(self, after: Mark, bound: Mark | None, max_rows: int | None) -> Mark:
+        return next_mark(self._reading, after, bound, max_rows)
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return ReadMaxRows(self._reading.max_rows) if self._reading.max_rows else ReadAllAvailable()
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._bound = next_mark(self._reading, Mark(), None, None)
-
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        if self._bound is not None and self._bound.is_start:
-            return start
-        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return to_offset(next_mark(self._reading, from_offset(start), self._bound, rows))
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        after, until = from_offset(start), from_offset(end)
-        return [] if after == until else [between(self._reading, after, until)]
+    def _parts(self, after: Mark, until: Mark) -> Sequence[InputPartition]:
+        return [between(self._reading, after, until)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Condition)

@@ -6,6 +6,7 @@ and the source's offsets go into one transaction.
 
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -20,9 +21,10 @@ from ottla.pipelines.connectors.base import Batch, SourceContext, Written
 from ottla.pipelines.connectors.options import ConnectorOptions
 from ottla.pipelines.errors import ConnectorProblem
 from ottla.pipelines.secrets import references
-from ottla.spark.formats.api import build_format, encode
+from ottla.spark.formats.api import build_format, check_format, encode
 from ottla.spark.formats.spec import FormatSpec
 from ottla.spark.source import HEADERS
+from ottla.spark.task_planned import task_options
 
 Positive = Annotated[int, Meta(ge=1)]
 
@@ -109,7 +111,7 @@ class TopicSource:
         options = self._connection(context)
         if self._options.start not in ("earliest", "latest"):
             options["startingTimestamp"] = str(_milliseconds(self._options.start))
-        return context.spark.read.format("ottla").options(**options).load()
+        return context.spark.read.format("ottla").options(**options, **task_options(fresh=context.fresh)).load()
 
     def _connection(self, context: SourceContext) -> dict[str, str]:
         options = {f"kafka.{name}": value for name, value in context.client.items()}
@@ -188,18 +190,25 @@ class TopicSink:
     def problems(self) -> list[str]:
         problems = _wrong_name(self.options.topic)
         try:
-            build_format(self._format())
+            build_format(self._format(Path()))
         except OttlaError as error:
             problems.append(str(error))
         return problems
 
-    def rows(self, frame: DataFrame) -> DataFrame:
+    def file_problems(self, base_dir: Path) -> list[str]:
+        try:
+            check_format(self._format(base_dir))
+        except OttlaError as error:
+            return [str(error)]
+        return []
+
+    def rows(self, frame: DataFrame, base_dir: Path) -> DataFrame:
         """The records, in the shape of `frames.TOPIC_ROW`."""
         options = self.options
         null = sf.lit(None)
         return frame.select(
             _bytes(frame, options.key).alias("key"),
-            encode(frame, self._format(), options.columns).alias("value"),
+            encode(frame, self._format(base_dir), options.columns).alias("value"),
             self._headers(frame).alias("headers"),
             sf.lit(options.topic).alias("topic"),
             (sf.expr(options.partition) if options.partition else null).cast("int").alias("partition"),
@@ -209,9 +218,9 @@ class TopicSink:
     def write(self, frame: DataFrame, batch: Batch) -> Written:
         raise ConnectorProblem("topics are written by the runner, all of a batch in one transaction")
 
-    def _format(self) -> FormatSpec:
+    def _format(self, base_dir: Path) -> FormatSpec:
         options = self.options
-        return FormatSpec(name=options.format, schema=options.schema, options=options.format_options)
+        return FormatSpec(name=options.format, schema=options.schema, options=options.format_options, base_dir=base_dir)
 
     def _headers(self, frame: DataFrame) -> Column:
         if not self.options.headers:

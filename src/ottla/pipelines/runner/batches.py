@@ -4,7 +4,9 @@ Sinks other than topics come first, each of them leaving a batch alone that it h
 topics, dead letters among them, and the offsets of the sources then become visible at once, in one transaction.
 """
 
+import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,8 +14,10 @@ from functools import reduce
 from typing import Protocol
 
 from pyspark import StorageLevel
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from ottla.model.errors import OttlaError
 from ottla.model.names import TopicPartition
 from ottla.pipelines.connectors.base import Batch, Sink, Source, SourceContext
 from ottla.pipelines.connectors.topic import TopicSink
@@ -22,9 +26,14 @@ from ottla.pipelines.frames import TOPIC_ROW, without_origin
 from ottla.pipelines.parts import StepPart
 from ottla.pipelines.plan import QueryPlan
 from ottla.pipelines.runner import dead_letters
-from ottla.pipelines.runner.chain import CARRIED, Chain, uncarry
+from ottla.pipelines.runner.chain import CARRIED, Chain, uncarry, unread_in_table
 from ottla.pipelines.runner.deployment import Deployment
 from ottla.spark.batch_writer import BatchWritten, write_batch
+
+TABLES_LOOK_SECONDS = 60.0
+"""So often it is counted what cannot be read in tables: that reads them once more."""
+
+_log = logging.getLogger(__name__)
 
 
 class StopRequested(PipelineError):
@@ -38,6 +47,10 @@ class Counters:
     batches: int = 0
     rows: dict[str, int] = field(default_factory=dict)
     dead_letters: int = 0
+    unread_in_tables: dict[str, int] = field(default_factory=dict)
+    """By table: how many of its records could not be read when it was last looked at."""
+    warnings: list[str] = field(default_factory=list)
+    """Nobody has been told yet."""
 
 
 class BatchNotes(Protocol):
@@ -59,6 +72,7 @@ class BatchWork:
         self._notes = notes
         self._idle = threading.Event()
         self._idle.set()
+        self._look_at_tables_at = 0.0
         secrets = deployment.secrets
         self._sinks: list[tuple[str, Sink]] = [(part.name, part.open(secrets)) for part in query.sinks]
         self._tables: list[tuple[str, Source]] = [(name, part.open(secrets)) for name, part in query.tables.items()]
@@ -82,6 +96,7 @@ class BatchWork:
             self._add_tables(chain, self._query.batch_steps)
             result = self._through_steps(chain, frame)
             self._write(chain, result, batch_id)
+        self._look_at_tables(frame.sparkSession)
         self.counters.batches += 1
 
     def run_over(self, spark: SparkSession, sources: Mapping[str, DataFrame], batch_id: int) -> None:
@@ -91,6 +106,7 @@ class BatchWork:
             self._add_tables(chain, self._query.steps)
             result = all_steps(chain, self._query, sources)
             self._write(chain, result, batch_id)
+        self._look_at_tables(spark)
         self.counters.batches += 1
 
     def _add_tables(self, chain: Chain, steps: Sequence[StepPart]) -> None:
@@ -99,6 +115,26 @@ class BatchWork:
             if name in wanted:
                 context = source_context(self._deployment, chain.spark, name)
                 chain.add_table(self._query.tables[name], table.table(context))
+
+    def _look_at_tables(self, spark: SparkSession) -> None:
+        """Count what cannot be read in them. The batch is written: whatever goes wrong here is not its affair."""
+        if time.monotonic() < self._look_at_tables_at:
+            return
+        self._look_at_tables_at = time.monotonic() + TABLES_LOOK_SECONDS
+        for name, table in self._tables:
+            part = self._query.tables[name]
+            try:
+                frame = table.table(source_context(self._deployment, spark, name))
+                count, example = unread_in_table(part, frame, self._deployment.checked.base_dir)
+            except (OttlaError, PySparkException) as error:
+                _log.debug("the table %s could not be looked at: %s", name, error)
+                continue
+            if count and count != self.counters.unread_in_tables.get(name):
+                records = "1 record" if count == 1 else f"{count} records"
+                self.counters.warnings.append(
+                    f"{records} of the table {name} cannot be read and are left out, for instance: {example}"
+                )
+            self.counters.unread_in_tables[name] = count
 
     def _through_steps(self, chain: Chain, frame: DataFrame) -> DataFrame:
         query = self._query
@@ -123,7 +159,7 @@ class BatchWork:
         topics: list[DataFrame] = []
         for name, sink in self._sinks:
             if isinstance(sink, TopicSink):
-                topics.append(sink.rows(rows))
+                topics.append(sink.rows(rows, self._deployment.checked.base_dir))
             else:
                 written = sink.write(rows, self._batch(chain.spark, batch_id, name))
                 self._count(name, None if written.already_there else written.rows)
@@ -194,7 +230,9 @@ def all_steps(chain: Chain, query: QueryPlan, sources: Mapping[str, DataFrame]) 
     return result if query.target is None else chain.named[query.target]
 
 
-def source_context(deployment: Deployment, spark: SparkSession, name: str, group: str | None = None) -> SourceContext:
+def source_context(
+    deployment: Deployment, spark: SparkSession, name: str, group: str | None = None, *, fresh: bool = False
+) -> SourceContext:
     return SourceContext(
         spark=spark,
         pipeline=deployment.plan.name,
@@ -205,6 +243,7 @@ def source_context(deployment: Deployment, spark: SparkSession, name: str, group
         max_records=deployment.checked.spec.limits.max_records,
         client=deployment.client,
         group=group,
+        fresh=fresh,
     )
 
 

@@ -32,13 +32,13 @@ class Chain:
         return self.named[part.name]
 
     def add_table(self, part: SourcePart, frame: DataFrame) -> None:
-        """A table has no rows to reject: what cannot be read stops the pipeline."""
+        """A table is read for every batch, so what cannot be read in it is no dead letter: it is left out, and counted
+        now and then (`unread_in_table`)."""
         if part.reading is None:
             self.named[part.name] = frame
             return
-        records = latest_by_key(frame) if part.type is TopicSource else frame
-        flagged = read_rows(records, part.reading, part.name, self.base_dir, with_origin=False)
-        self.named[part.name] = _or_stop(flagged)
+        flagged = _flagged_table(part, frame, self.base_dir)
+        self.named[part.name] = flagged.filter(sf.col(FAILURE).isNull()).drop(FAILURE)
 
     def apply(self, steps: Sequence[StepPart], frame: DataFrame) -> DataFrame:
         for step in steps:
@@ -77,6 +77,21 @@ class Chain:
             )
         )
         return flagged.filter(sf.col(FAILURE).isNull()).drop(FAILURE)
+
+
+def _flagged_table(part: SourcePart, frame: DataFrame, base_dir: Path) -> DataFrame:
+    assert part.reading is not None
+    records = latest_by_key(frame) if part.type is TopicSource else frame
+    return read_rows(records, part.reading, part.name, base_dir, with_origin=False)
+
+
+def unread_in_table(part: SourcePart, frame: DataFrame, base_dir: Path) -> tuple[int, str | None]:
+    """How many records of a table cannot be read, and one of them in words."""
+    if part.reading is None:
+        return 0, None
+    bad = _flagged_table(part, frame, base_dir).filter(sf.col(FAILURE).isNotNull())
+    found = bad.agg(sf.count("*").alias("count"), sf.min(FAILURE).alias("example")).collect()[0]
+    return int(found["count"]), found["example"]
 
 
 def _or_stop(flagged: DataFrame) -> DataFrame:

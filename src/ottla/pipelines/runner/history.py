@@ -4,11 +4,15 @@ import dataclasses
 import uuid
 from collections.abc import Mapping
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from ottla.model.errors import OttlaError
 from ottla.model.names import TopicPartition
+from ottla.pipelines.errors import FatalFailure
 from ottla.pipelines.runner.batches import BatchWork, Counters, source_context
 from ottla.pipelines.runner.deployment import Deployment
+from ottla.pipelines.runner.failures import judge
 from ottla.pipelines.runner.topics import prepare_topics
 
 
@@ -35,10 +39,17 @@ def run_history(deployment: Deployment, spark: SparkSession) -> dict[str, Counte
             query, group=f"{query.group}.history", transactional_id=f"{query.transactional_id}.history"
         )
         work = BatchWork(own, deployment, _RunNotes())
-        sources = {
-            name: part.open(deployment.secrets).table(source_context(deployment, spark, name))
-            for name, part in query.sources.items()
-        }
-        work.run_over(spark, sources, 0)
+        try:
+            sources = {
+                name: part.open(deployment.secrets).table(source_context(deployment, spark, name))
+                for name, part in query.sources.items()
+            }
+            work.run_over(spark, sources, 0)
+        except (OttlaError, PySparkException) as error:
+            raise _in_words(error, deployment) from None  # its own text may hold secrets
         counted[query.name] = work.counters
     return counted
+
+
+def _in_words(error: Exception, deployment: Deployment) -> FatalFailure:
+    return FatalFailure(deployment.secrets.hide(judge(f"{type(error).__name__}: {error}").message))

@@ -1,7 +1,8 @@
 """A planned query as a running one: the streaming part as a Spark plan, the rest in `BatchWork`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +18,8 @@ from ottla.pipelines.runner.batches import BatchWork, source_context
 from ottla.pipelines.runner.chain import Chain, carry
 from ottla.pipelines.runner.deployment import Deployment
 from ottla.pipelines.runner.offset_log import batch_offsets, read_text
+
+_EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,24 @@ def start_query(query: QueryPlan, deployment: Deployment, spark: SparkSession, *
     )
     trigger = spark_interval(deployment.checked.spec.limits.trigger)
     writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=trigger)
-    return StartedQuery(query, writer.start(), work)
+    with _no_empty_batches(spark) if once and _goes_by_the_clock(query) else nullcontext():
+        return StartedQuery(query, writer.start(), work)
+
+
+def _goes_by_the_clock(query: QueryPlan) -> bool:
+    return any(getattr(step.step, "GOES_BY_THE_CLOCK", False) for step in query.streaming_steps)
+
+
+@contextmanager
+def _no_empty_batches(spark: SparkSession) -> Iterator[None]:
+    """While it lasts, queries are started that run no batch for time alone: as time goes on for ever, such a query that
+    is to read what is there now would never end. A query keeps the settings that it was started with."""
+    before = spark.conf.get(_EMPTY_BATCHES)
+    spark.conf.set(_EMPTY_BATCHES, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(_EMPTY_BATCHES, before or "true")
 
 
 def streaming_frame(
@@ -62,7 +82,8 @@ def streaming_frame(
         keep=lambda frame: frame,
     )
     for name, part in query.tables.items():
-        chain.add_table(part, part.open(deployment.secrets).table(source_context(deployment, spark, name)))
+        context = source_context(deployment, spark, name, fresh=True)
+        chain.add_table(part, part.open(deployment.secrets).table(context))
     first: DataFrame | None = None
     for name, stream in streams.items():
         frame = chain.add_source(query.sources[name], stream)

@@ -36,6 +36,7 @@ def _query_status(supervisor: Supervisor, pipeline: SupervisedPipeline, query: S
         "lag": pipeline.lag_meter.lag(progress.positions),
         "sink_rows": query.rows,
         "dead_letters": query.dead_letters,
+        "unread_in_tables": query.unread_in_tables,
         "late_rows": progress.late_rows,
         "state_rows": progress.state_rows,
         "state_bytes": progress.state_bytes,

@@ -19,6 +19,7 @@ from ottla.client.errors import ClientError, Unreachable
 from ottla.model.errors import OttlaError
 from ottla.pipelines.errors import FatalFailure, PipelineError
 from ottla.pipelines.plan import QueryPlan
+from ottla.pipelines.runner.batches import Counters
 from ottla.pipelines.runner.deployment import Deployment
 from ottla.pipelines.runner.failures import Failure, judge, pause_before_restart
 from ottla.pipelines.runner.progress import LagMeter, ProgressBook, QueryProgress
@@ -59,6 +60,7 @@ class SupervisedQuery:
     batches_before: int = 0
     rows_before: dict[str, int] = field(default_factory=dict)
     dead_letters_before: int = 0
+    unread_before: dict[str, int] = field(default_factory=dict)
 
     @property
     def batches(self) -> int:
@@ -67,6 +69,10 @@ class SupervisedQuery:
     @property
     def dead_letters(self) -> int:
         return self.dead_letters_before + (self.started.work.counters.dead_letters if self.started else 0)
+
+    @property
+    def unread_in_tables(self) -> dict[str, int]:
+        return dict(self.started.work.counters.unread_in_tables if self.started else self.unread_before)
 
     @property
     def rows(self) -> dict[str, int]:
@@ -78,6 +84,7 @@ class SupervisedQuery:
     def close_books(self) -> None:
         """Keep what was counted when a started query goes."""
         self.batches_before, self.dead_letters_before, self.rows_before = self.batches, self.dead_letters, self.rows
+        self.unread_before = self.unread_in_tables
         self.started = None
 
 
@@ -218,8 +225,10 @@ class Supervisor:
     def _check(self, pipeline: SupervisedPipeline, query: SupervisedQuery) -> None:
         assert query.started is not None
         stream = query.started.stream
-        if query.started.work.counters.batches:
+        counters = query.started.work.counters
+        if counters.batches:
             query.failures_in_a_row = 0
+        self._pass_on_warnings(pipeline, query, counters)
         if stream.isActive:
             return
         error = stream.exception()
@@ -229,6 +238,11 @@ class Supervisor:
             self._say(pipeline, query, query.state.value)
         else:
             self._failed(pipeline, query, judge(str(error)), f"{error}\n{getattr(error, '_stackTrace', '')}")
+
+    def _pass_on_warnings(self, pipeline: SupervisedPipeline, query: SupervisedQuery, counters: Counters) -> None:
+        while counters.warnings:
+            message = pipeline.deployment.secrets.hide(counters.warnings.pop(0))
+            self._say(pipeline, query, "warning", message)
 
     def _failed(self, pipeline: SupervisedPipeline, query: SupervisedQuery, failure: Failure, everything: str) -> None:
         """`everything` is for who has to find out more: it is kept in the pipeline's folder."""
@@ -269,6 +283,7 @@ class Supervisor:
                 self._wake.wait(LOOK_SECONDS / 5)
                 self._wake.clear()
             stream.stop()
+            self._pass_on_warnings(pipeline, query, query.started.work.counters)
             self._close_books(query)
         for query in pipeline.queries:
             if query.state not in ENDED:

@@ -8,16 +8,19 @@ key and yields rows of `schema`, `handleExpiredTimer(...)` is called when a time
 constructor. It is looked for beside the pipeline file, and sent to the executors by value.
 
 State lives in RocksDB beside the checkpoint, because Spark keeps this kind nowhere else. An exception in the class
-stops the query: the state may have changed by then, so a row cannot be set aside alone.
+stops the query, and the message names the key and the line: the state may have changed by then, so a row cannot be set
+aside alone. The query is tried again, as `errors` says, from the state as it was before the batch.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, Literal
 
 import msgspec
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from ottla.pipelines.errors import FatalFailure
+from ottla.pipelines.errors import FatalFailure, PipelineError
 from ottla.pipelines.frames import without_origin
 from ottla.pipelines.steps.base import StepContext
 from ottla.pipelines.steps.columns import require_columns
@@ -38,7 +41,7 @@ class StatefulOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schema: str
     """All columns of the result, as DDL."""
     timers: Literal["none", "processing", "event"] = "none"
-    """What timers and expiry go by: not used, the clock, or the watermark."""
+    """What timers go by: not used, the clock (state can expire then, too), or the watermark."""
     time: str | None = None
     """The column of event time, for `timers: event`."""
     watermark: str | None = None
@@ -56,6 +59,7 @@ class StatefulStep:
 
     def __init__(self, options: StatefulOptions) -> None:
         self._options = options
+        self.GOES_BY_THE_CLOCK = options.timers == "processing"
         if options.emit == "update":
             self.OUTPUT_MODE = "update"
 
@@ -94,6 +98,52 @@ class StatefulStep:
                 "pyspark.sql.streaming.stateful_processor.StatefulProcessor"
             )
         try:
-            return processor_type(**self._options.arguments)
+            return _Told(processor_type(**self._options.arguments), f"step {context.label}: `{reference}`")
         except Exception as error:  # the user's constructor
             raise FatalFailure(f"step {context.label}: `{reference}` cannot be made: {explain(error)}") from error
+
+
+class ClassFailed(PipelineError):
+    """The user's class raised; the message says where, for which key, and what can be done."""
+
+
+class _Told(StatefulProcessor):
+    """The user's class, whose exceptions tell the step and the key."""
+
+    def __init__(self, processor: StatefulProcessor, who: str) -> None:
+        self._processor = processor
+        self._who = who
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        with self._telling("when it was set up"):
+            self._processor.init(handle)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        with self._telling(f"for the key {_shown(key)}"):
+            yield from self._processor.handleInputRows(key, rows, timerValues)
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: Any,
+        timerValues: Any,  # noqa: N803
+        expiredTimerInfo: Any,  # noqa: N803
+    ) -> Iterator[Any]:
+        with self._telling(f"when a timer of the key {_shown(key)} was due"):
+            yield from self._processor.handleExpiredTimer(key, timerValues, expiredTimerInfo)
+
+    def close(self) -> None:
+        self._processor.close()
+
+    @contextmanager
+    def _telling(self, when: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            raise ClassFailed(
+                f"{self._who} raised {explain(error)} {when}. Its rows cannot be set aside, because their state may "
+                "have changed: catch it in the class, or reject such rows in a step before (`expect`, `python`)"
+            ) from error
+
+
+def _shown(key: Any) -> str:
+    return ", ".join(f"{value!r:.60}" for value in key)

@@ -44,6 +44,13 @@ def build_format(spec: FormatSpec) -> Format:
     return kind(spec)
 
 
+def check_format(spec: FormatSpec) -> None:
+    """Raises FormatProblem for all that can be said without Spark, the files that a schema comes in among it."""
+    built = build_format(spec)
+    if isinstance(built, AvroFormat | ProtobufFormat):
+        built.check_schema()
+
+
 def parse(frame: DataFrame, spec: FormatSpec, column: str = "value") -> DataFrame:
     """Read `column`: the frame with `parsed` (a struct) and `error` (text), one of them null in every row.
 

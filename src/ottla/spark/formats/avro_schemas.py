@@ -64,7 +64,10 @@ _DECIMAL_DIGITS_MAX = 38
 
 def columns_of(schema: Mapping[str, Any]) -> StructType:
     """The columns that a record schema is read into."""
-    kind = _Reader().type_of(schema, "the schema")
+    try:
+        kind = _Reader().type_of(schema, "the schema")
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FormatProblem(f"format avro: this is no Avro schema ({type(error).__name__}: {error})") from error
     if not isinstance(kind, StructType):
         raise FormatProblem("format avro: the schema must be a record, for its fields are the columns")
     return kind

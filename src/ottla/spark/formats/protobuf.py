@@ -15,9 +15,8 @@ import functools
 import importlib
 import sys
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-import msgspec
 from google.protobuf import descriptor_pb2
 from google.protobuf.message import DecodeError
 from pyspark.sql import Column, DataFrame
@@ -25,60 +24,44 @@ from pyspark.sql.types import StructType
 
 from ottla.spark.formats import protobuf_messages as messages
 from ottla.spark.formats.decoding import Decode, Encode, Undecodable, encode_with, parse_with
-from ottla.spark.formats.spec import (
-    REGISTRY_HEADER_BYTES,
-    FormatProblem,
-    FormatSpec,
-    Tombstones,
-    read_options,
-    registry_header,
-    registry_schema_id,
-)
+from ottla.spark.formats.framed import FramedFormat, FramedOptions, body_start, framing_hint
+from ottla.spark.formats.spec import FormatProblem, FormatSpec
 
 
-class ProtobufOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ProtobufOptions(FramedOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     message: str
     """The message's full name: `shop.Order`."""
     module: str | None = None
     """A generated module, instead of a descriptor set in `schema`."""
-    tombstones: Tombstones = "reject"
-    framing: Literal["none", "confluent"] = "none"
-    """Whether values begin with a schema's id and the message's place in its file."""
-    schema_id: int | None = None
-    """The id to write, with `framing: confluent`."""
 
 
-class ProtobufFormat:
+class ProtobufFormat(FramedFormat):
     NAME: ClassVar[str] = "protobuf"
     Options: ClassVar[type[ProtobufOptions]] = ProtobufOptions
+    SCHEMA_IS: ClassVar[str] = "the file of a descriptor set"
 
     def __init__(self, spec: FormatSpec) -> None:
-        self._spec = spec
-        self._options = read_options(spec, ProtobufOptions)
-        if isinstance(spec.schema, StructType):
-            raise FormatProblem("format protobuf: `schema` is the file of a descriptor set")
+        super().__init__(spec)
         if (spec.schema is None) == (self._options.module is None):
             raise FormatProblem(
                 "format protobuf: name a descriptor set in `schema`, or a generated `module`: one of them"
             )
-        if self._options.schema_id is not None and self._options.framing == "none":
-            raise FormatProblem("format protobuf: `schema_id` is written with `framing: confluent`")
+
+    def check_schema(self) -> None:
+        messages.columns_of(messages.find(self._descriptors(), self._options.message))
 
     def parse(self, frame: DataFrame, column: str) -> DataFrame:
         descriptors, name = self._descriptors(), self._options.message
         columns = messages.columns_of(messages.find(descriptors, name))
-        make = functools.partial(make_decode, descriptors, name, self._options.framing == "confluent")
+        make = functools.partial(make_decode, descriptors, name, self._framed)
         return parse_with(frame, column, make, columns, self._options.tombstones)
 
     def encode(self, row: Column, row_type: StructType) -> Column:
         descriptors, name = self._descriptors(), self._options.message
         messages.check_columns(messages.find(descriptors, name), row_type)
-        header = b""
-        if self._options.framing == "confluent":
-            if self._options.schema_id is None:
-                raise FormatProblem("format protobuf: say which `schema_id` to write with `framing: confluent`")
-            place = messages.place_in_file(messages.find(descriptors, name))
-            header = registry_header(self._options.schema_id) + messages.pack_place(place)
+        header = self._header()
+        if header:
+            header += messages.pack_place(messages.place_in_file(messages.find(descriptors, name)))
         return encode_with(row, functools.partial(make_encode, descriptors, name, header))
 
     def _descriptors(self) -> bytes:
@@ -89,8 +72,9 @@ class ProtobufFormat:
         try:
             content = path.read_bytes()
             descriptor_pb2.FileDescriptorSet.FromString(content)
-        except OSError as error:
-            raise FormatProblem(f"format protobuf: cannot read the descriptor set {path}: {error.strerror}") from error
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise FormatProblem(f"format protobuf: cannot read the descriptor set {path}: {reason}") from error
         except DecodeError as error:
             raise FormatProblem(
                 f"format protobuf: {path} is no descriptor set: make one with "
@@ -119,20 +103,15 @@ def make_decode(descriptors: bytes, name: str, framed: bool) -> Decode:
     place = messages.place_in_file(messages.find(descriptors, name))
 
     def decode(value: bytes) -> dict[str, Any]:
-        body = value
+        start = body_start(value, framed)
         if framed:
-            if registry_schema_id(value) is None:
-                raise Undecodable("the value has no schema id (`framing: confluent` wants byte 0 and four more)")
-            found, start = messages.unpack_place(value, REGISTRY_HEADER_BYTES)
+            found, start = messages.unpack_place(value, start)
             if found != place:
                 raise Undecodable(f"the value is message {found} of its file, and `{name}` is {place}")
-            body = value[start:]
         try:
-            message = message_type.FromString(body)
+            message = message_type.FromString(value[start:])
         except DecodeError as error:
-            schema_id = None if framed else registry_schema_id(value)
-            hint = "" if schema_id is None else f" (is it framed for a schema registry, id {schema_id}?)"
-            raise Undecodable(f"not a `{name}`: {error}{hint}") from error
+            raise Undecodable(f"not a `{name}`: {error}{framing_hint(value, framed)}") from error
         row: dict[str, Any] = to_row(message)
         return row
 
