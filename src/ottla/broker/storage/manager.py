@@ -22,7 +22,7 @@ from ottla.broker.storage.checkpoints import (
     START_OFFSETS,
     format_partition_metadata,
 )
-from ottla.broker.storage.disk import Disk
+from ottla.broker.storage.disk import PASSING_ERRORS, Disk
 from ottla.broker.storage.index import IndexCache
 from ottla.broker.storage.log import Log
 from ottla.broker.storage.log_dir import STRAY_SUFFIX, LogDir
@@ -434,6 +434,8 @@ class LogManager:
                 except OSError as error:
                     # The old checkpoint stays: the next start has more to check, nothing is lost.
                     logger.warning("cannot write the checkpoints of %s: %s", directory.path, error)
+                    if error.errno not in PASSING_ERRORS:
+                        directory.fail(error)
 
     def remove_deleted(self, now_ms: int) -> int:
         """In a worker: unlink deleted segments and partitions whose delay is over."""

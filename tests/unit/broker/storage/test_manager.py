@@ -426,3 +426,17 @@ def test_a_real_disk_is_synced(tmp_path: Path) -> None:
     assert log.recovery_point == 10
     manager.close()
     assert format_topic_id(log.topic_id) in (tmp_path / "a-0" / "partition.metadata").read_text()
+
+
+@pytest.mark.parametrize(("code", "offline"), [(errno.ENOSPC, False), (errno.EIO, True)])
+def test_a_disk_that_takes_no_checkpoint_is_full_or_broken(managers: ManagerKit, code: int, offline: bool) -> None:
+    manager = managers.open("one", "two")
+    fill(manager.create(A0, uuid.uuid4()), 3)
+    managers.disk.write_error = code
+    manager.checkpoint()
+    managers.disk.write_error = None
+    assert [directory.failure is not None for directory in manager.dirs] == [offline, False]
+    assert (manager.any_offline, manager.all_offline) == (offline, False)
+    if not offline:
+        manager.checkpoint()
+        assert "a 0 3" in (managers.root / "one" / "replication-offset-checkpoint").read_text()
