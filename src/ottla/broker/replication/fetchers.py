@@ -175,12 +175,19 @@ class Fetcher:
                 self._failures += 1
                 if self._failures == 1:
                     logger.warning("fetching from broker %d: %s", self._leader, error)
-                await asyncio.sleep(self._pause_s(self._failures))
+                await self._pause()
             except Exception:
                 logger.exception("fetching from broker %d failed", self._leader)
                 self._requests.reset()
                 self._failures += 1
-                await asyncio.sleep(self._pause_s(self._failures))
+                await self._pause()
+
+    async def _pause(self) -> None:
+        """Wait a while before the next attempt; what is newly to be followed is a reason to try at once."""
+        self._work.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._pause_s(self._failures)):
+                await self._work.wait()
 
     def _pause_s(self, failures: int) -> float:
         return pause_s(failures, self._config.broker.replica_fetch_backoff_ms / 1000.0)

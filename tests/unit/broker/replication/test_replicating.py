@@ -219,6 +219,22 @@ def test_fetchers_can_become_more_and_fewer_while_they_work(tmp_path: Path) -> N
     asyncio.run(run())
 
 
+def test_a_leader_that_comes_back_is_not_waited_for_longer_than_needed(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world_of(tmp_path, 1, 2, replica_fetch_backoff_ms="60000") as world:
+            world.create(1, 2)
+            await world.brokers[1].produce(b"a")
+            await world.settled()
+            world.cut(1, 2)
+            attempts = len(world.calls)
+            await world.until(lambda: len(world.calls) > attempts + 5)  # the pauses have become long
+            world.mend(1, 2)
+            world.elect(1, (1, 2))
+            assert (await world.brokers[1].produce(b"b", timeout_ms=2_000)).error_code == 0
+
+    asyncio.run(run())
+
+
 def delete(world: World) -> None:
     shared = world.shared
     shared.write([Write(path, None, version) for path, version in shared.versions.items() if "/topics/" in path])
