@@ -195,7 +195,9 @@ class Machine(Disk):
         self.kill_process()
         survive = self._chance.choice((0, self._chance.randint(0, len(self._changes)), len(self._changes)))
         for change in reversed(self._changes[survive:]):
-            change.undo()
+            # In a directory that was renamed since, and for good, there is nothing at the old path to undo.
+            with contextlib.suppress(FileNotFoundError):
+                change.undo()
         for change in self._changes[:survive]:
             if change.forget is not None:
                 change.forget()

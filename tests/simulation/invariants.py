@@ -238,7 +238,9 @@ class LogsAgreeBelowHighWatermark(Invariant):
         self.on_sample()
         for broker in self.world.brokers:
             for partition in broker.node.partitions if broker.node is not None else ():
-                if partition.tp not in self.world.observer.excused:
+                state = self.world.observer.states.get(partition.tp)
+                in_sync = state is not None and broker.id in state.isr
+                if in_sync and partition.tp not in self.world.observer.excused:
                     key = (partition.topic_id, partition.tp.partition)
                     self._compare(key, partition.tp, partition.log, f"broker {broker.id}")
 

@@ -17,6 +17,7 @@ from ottla.broker.coordination import transaction_runtime
 from ottla.broker.coordination.coordinator import Coordinator
 from ottla.broker.coordination.markers import Marker
 from ottla.broker.handlers import fetch, list_offsets
+from ottla.broker.replication.fetchers import Fetcher
 from ottla.broker.replication.partition import Partition
 from ottla.broker.replication.progress import Progress
 from ottla.broker.storage.boot import BootRecord
@@ -66,12 +67,8 @@ def _committed_at_once(self: Partition, _: int, __: Callable[..., None]) -> None
     self.check_leader()
 
 
-def _always_forgotten(self: Partition, replica: int, _: int) -> None:
-    """What a follower told before the news of its new life came is forgotten; it may never tell again."""
-    if self._leading is not None and self._leading.progress.follower(replica) is not None:
-        self._leading.progress.forget(replica)
-        self._leading.pulses.pop(replica, None)
-        self._settle()
+def _never_again(self: Fetcher, _: Any) -> None:
+    """A follower that was refused once does not ask again."""
 
 
 # -- the controller
@@ -175,11 +172,9 @@ PLANTED = (
         _patched(fetch, "_divergence", lambda *_: None),
     ),
     Planted(
-        "a follower is forgotten and never heard of again",
+        "a follower that was refused once does not ask again",
         ("EverythingHeals",),
-        _patched(Partition, "life_ended", _always_forgotten),
-        ("kill", "crash", "stop"),
-        partitions=2,
+        _patched(Fetcher, "_try_again", _never_again),
     ),
     Planted(
         "a crashed machine counts as in sync when it comes back",
@@ -208,7 +203,7 @@ PLANTED = (
     ),
     Planted(
         "positions are acknowledged before the replicas have them",
-        ("CommittedOffsetsNeverGoBack", "TransactionsAreAtomic"),
+        ("CommittedOffsetsNeverGoBack",),
         _patched(Coordinator, "_when_committed", _answered_at_once),
         ("cut-off",),
     ),
