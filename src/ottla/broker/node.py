@@ -289,7 +289,7 @@ class Node:
             self.groups.on_topics_deleted(gone)
         if change.group_configs:
             self.groups.on_group_configs_changed(change.new.group_configs)
-        if change.topics:
+        if _topics_came_or_grew(change):
             self.groups.on_topics_changed(change.new.topics)
         self.groups.refresh()
         self.transactions.refresh()
@@ -402,6 +402,15 @@ class Node:
             settings.log_flush_start_offset_checkpoint_interval_ms,
             settings.replica_high_watermark_checkpoint_interval_ms,
         )
+
+
+def _topics_came_or_grew(change: ImageChange) -> bool:
+    """Or went. Other leaders and other in-sync replicas, which come often, are nothing to consumer groups."""
+    before = change.old.topics
+    return bool(change.removed) or any(
+        (known := before.get(topic.name)) is None or len(known.partitions) != len(topic.partitions)
+        for topic in change.written
+    )
 
 
 def _reachable_host(address: ListenerAddress) -> str:
