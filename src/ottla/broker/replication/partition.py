@@ -61,7 +61,10 @@ class Partition(Replica):
         elif changed:
             self._lead()
         elif self._leading is not None:
-            self._leading.progress.adopt(state.replicas, state.isr, self._surroundings.clock.monotonic())
+            now_s = self._surroundings.clock.monotonic()
+            if self._leading.progress.adopt(state.replicas, state.isr, now_s):
+                # It may have been left out by mistake: a controller that was cut off took it for dead.
+                tell(self.followers, 0)
             self._after_isr_change()
         return changed
 
@@ -287,15 +290,19 @@ class Partition(Replica):
         if not log.start_offset <= offset <= log.end_offset:
             raise log.out_of_range(offset)
         progress = leading.progress
-        if progress.follower(replica) is None:
+        follower = progress.follower(replica)
+        if follower is None:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {replica} holds no replica of {self.tp}")
+        has_moved = follower.end_offset != offset
         progress.fetched(replica, offset, start_offset, log.end_offset, surroundings.clock.monotonic(), broker_epoch)
         if pulse is not None:
             leading.pulses[replica] = pulse
-        self._settle()
         if leading.deletions:
             leading.deletions.reached(self.low_watermark)
-        if replica not in self.isr and progress.joiner(replica, self.high_watermark):
+        is_in_sync = replica in self.isr
+        if has_moved or not is_in_sync:
+            self._settle()
+        if not is_in_sync and progress.joiner(replica, self.high_watermark):
             surroundings.isr_wanted(self)
 
     def unfollowed(self, replica: int, pulse: Pulse) -> None:

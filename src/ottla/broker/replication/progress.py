@@ -70,8 +70,11 @@ class Progress:
 
     # -- what is written in the metadata
 
-    def adopt(self, replicas: Iterable[int], isr: tuple[int, ...], now_s: float) -> None:
-        """Take what the metadata says now; whatever change was under way, this is how it ended."""
+    def adopt(self, replicas: Iterable[int], isr: tuple[int, ...], now_s: float) -> bool:
+        """Take what the metadata says now; whatever change was under way, this is how it ended.
+
+        Says whether a follower has to tell anew how far it is.
+        """
         # Whoever left without this leader's doing is stopping or has lost its disk. What it had does not count until
         # it fetches again: else every record would wait for it, or it would be taken in again.
         own_change = set(self._pending or ()) == set(isr)
@@ -86,6 +89,7 @@ class Progress:
                 known = before.get(replica) or Follower(now_s if replica in isr else -inf)
                 self._followers[replica] = known
         self._count()
+        return bool(gone)
 
     @property
     def pending(self) -> tuple[int, ...] | None:
