@@ -244,6 +244,8 @@ class _Fetch:
 
     def _note_sent(self, answers: Iterable[tuple[Wanted, PartitionAnswer]]) -> None:
         throttle, now = self.broker.leader_throttle, self.broker.clock.monotonic()
+        if not throttle.is_limited:
+            return
         for wanted, answer in answers:
             if answer.size:
                 name = wanted.topic[0] or self.broker.metadata.image.names_by_id.get(wanted.topic[1], "")

@@ -33,6 +33,11 @@ class ReplicationThrottle:
         self._replicas = replicas
         """The list that a topic's settings have for this side."""
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit at all; without one nothing need be counted."""
+        return self._quota.is_limited
+
     def applies_to(self, topic: str, partition: int) -> bool:
         replicas = self._replicas(topic)
         if not replicas:

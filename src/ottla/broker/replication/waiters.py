@@ -102,6 +102,9 @@ class CommitWaits:
         self._heap: list[tuple[int, int, CommitWait]] = []
         self._number = 0
 
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
     def __len__(self) -> int:
         return sum(wait.done is not None for _, _, wait in self._heap)
 
