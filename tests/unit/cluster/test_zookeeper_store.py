@@ -15,7 +15,8 @@ from ottla.cluster.image import NO_CONTROLLER, ClusterImage, ImageChange
 from ottla.cluster.store import ABSENT, CommitUncertain, NotController, Session, StoreError, VersionConflict, Write
 from ottla.cluster.zookeeper import layout
 from ottla.cluster.zookeeper import store as module
-from ottla.cluster.zookeeper.client import Set
+from ottla.cluster.zookeeper.client import ConnectionLost, Set
+from ottla.cluster.zookeeper.loading import Found, _lay_over
 from ottla.cluster.zookeeper.membership import BrokerIdTaken
 from ottla.cluster.zookeeper.store import ZooKeeperStore
 
@@ -156,6 +157,37 @@ def test_without_a_connection_commits_are_refused_and_afterwards_all_is_there(wo
         await closed(store, other)
 
     world.run(scenario())
+
+
+def test_a_read_that_fails_while_there_is_no_connection_leaves_nothing_unread(model_world: ModelWorld) -> None:
+    async def scenario() -> None:
+        store, other = await opened(model_world, "a"), await opened(model_world, "b")
+        failed: list[asyncio.Task[None]] = []
+
+        def on_session(session: Session) -> None:
+            if session is Session.SUSPENDED:
+                failed.append(asyncio.ensure_future(store._changes.catch_up()))
+
+        store.on_session(on_session)
+        model_world.cut("a")
+        await until(lambda: failed and store.session is Session.CONNECTED)
+        with pytest.raises(ConnectionLost):
+            await failed[0]
+        await other.commit(creation("t"))
+        await until(lambda: "t" in store.image.topics)
+        await closed(store, other)
+
+    model_world.run(scenario())
+
+
+def test_an_older_change_does_not_overwrite_what_was_read_later() -> None:
+    """As it would if somebody had written by hand: all else is in the log, and comes after."""
+    read = {"/a": Found(b"new", 7, zxid=20), "/b": Found(b"old", 1, zxid=5)}
+    change = layout.Change((("/a", b"older", 6), ("/b", b"newer", 2), ("/c", b"created", 0), ("/d", None, 1)))
+    _lay_over(read, change, zxid=10)
+    assert {path: found.data for path, found in read.items()} == {"/a": b"new", "/b": b"newer", "/c": b"created"}
+    _lay_over(read, layout.Change((("/a", None, 8), ("/b", None, 3))), zxid=20)
+    assert set(read) == {"/a", "/c"}
 
 
 def test_one_is_elected_and_when_it_goes_another(world: World) -> None:
