@@ -117,6 +117,16 @@ PRODUCE = "produce with acks=all, three replicas"
 SMALL, LARGE = 1_000_000, 200_000
 
 WORKLOADS = (
+    # First, so that idle is idle.
+    ClusterWorkload(
+        "memory", "resident memory of three brokers", "memory",
+        (
+            Metric("idle_mb", "idle", "MB", Target(at_most=0.15)),
+            Metric("loaded_mb", "after 1 GB in and out", "MB", Target(at_most=0.15)),
+            Metric("all_mb", "idle, with the three ZooKeepers of Ottla", "MB"),
+        ),
+        _memory,
+    ),
     ClusterWorkload("produce-100b", "100 B, 1 partition", PRODUCE, RECORDS, _produce(SMALL, 100, 1, P__acks="all")),
     ClusterWorkload("produce-100b-6p", "100 B, 6 partitions", PRODUCE, RECORDS, _produce(SMALL, 100, 6, P__acks="all")),
     ClusterWorkload("produce-1kb", "1 kB, 1 partition", PRODUCE, MEGABYTES, _produce(LARGE, 1000, 1, P__acks="all")),
@@ -138,14 +148,5 @@ WORKLOADS = (
             Metric("in_sync_s", "until it is in sync again after its start", "s"),
         ),
         _killed_leader,
-    ),
-    ClusterWorkload(
-        "memory", "resident memory of three brokers", "memory",
-        (
-            Metric("idle_mb", "idle", "MB", Target(at_most=0.15)),
-            Metric("loaded_mb", "after 1 GB in and out", "MB", Target(at_most=0.15)),
-            Metric("all_mb", "idle, with the three ZooKeepers of Ottla", "MB"),
-        ),
-        _memory,
     ),
 )  # fmt: skip
