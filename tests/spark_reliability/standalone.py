@@ -33,13 +33,16 @@ class StandaloneCluster:
         self._folder.mkdir(parents=True, exist_ok=True)
         log = self._launch("master", "org.apache.spark.deploy.master.Master", ["--port", "0", "--webui-port", "0"])
         self.master_url = _wait_for(log, _MASTER_READY, "the master")
-        for number in range(self._workers):
-            log = self._launch(
+        logs = [
+            self._launch(
                 f"worker-{number}",
                 "org.apache.spark.deploy.worker.Worker",
                 ["--port", "0", "--webui-port", "0", "--cores", str(self._cores), "--memory", self._memory,
                  "--work-dir", str(self._folder / f"work-{number}"), self.master_url],
-            )  # fmt: skip
+            )
+            for number in range(self._workers)
+        ]  # fmt: skip
+        for number, log in enumerate(logs):
             _wait_for(log, _WORKER_READY, f"worker {number}")
 
     def executors(self) -> list[psutil.Process]:
@@ -75,6 +78,8 @@ class StandaloneCluster:
             **os.environ,
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "384m",
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # they do little and start quickly
+            "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "SPARK_WORKER_DIR": str(self._folder),
             "PYSPARK_PYTHON": sys.executable,
         }
