@@ -331,8 +331,8 @@ class Copier(Transactor):
             await self.pause()
             return
         values, after = decode_values(found.records, offset, found, committed=True)
-        self.caught_up = after >= end
         if after == offset:
+            self.caught_up = after >= end
             return
         batch = [source for _, source in values]
         number = self._begin()
@@ -342,6 +342,7 @@ class Copier(Transactor):
         await self._commit_position(after)
         await self._end(number, commit=True)
         self.position_acknowledged(self._group, self._source, after)
+        self.caught_up = after >= end
 
     async def _commit_position(self, offset: int) -> None:
         assert self._producer is not None
