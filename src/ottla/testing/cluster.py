@@ -150,7 +150,7 @@ class RunningCluster:
         """The id of the broker that leads a partition, once there is one among those that run."""
 
         def leader() -> int | None:
-            found = self._tried_partitions(topic).get((topic, partition))
+            found = self.partitions_if_told(topic).get((topic, partition))
             known: int = found.leader if found is not None else -1
             return known if known in self.brokers and self.brokers[known].running else None
 
@@ -204,7 +204,7 @@ class RunningCluster:
         """Until the in-sync replicas of one partition are just these."""
 
         def as_wanted() -> bool:
-            found = self._tried_partitions(topic).get((topic, partition))
+            found = self.partitions_if_told(topic).get((topic, partition))
             return found is not None and set(found.isrs) == members
 
         wait_until(as_wanted, f"the ISR of {topic}-{partition} is {sorted(members)}", seconds=seconds)
@@ -216,7 +216,8 @@ class RunningCluster:
             return self.metadata()
         return None
 
-    def _tried_partitions(self, topic: str) -> "dict[tuple[str, int], PartitionMetadata]":
+    def partitions_if_told(self, topic: str) -> "dict[tuple[str, int], PartitionMetadata]":
+        """None of them when no broker answers: the one that is asked may be paused, or cut off."""
         from confluent_kafka import KafkaException  # noqa: PLC0415
 
         with contextlib.suppress(KafkaException):
