@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from ottla.model.errors import OttlaError
+from ottla.testing.child import guard
 
 SettingValue = str | int | bool
 
@@ -64,6 +65,7 @@ class RunningBroker:
         self._settings.setdefault("log.dirs", str(data_dir / "data"))
         self._log_path = data_dir / "broker.log"
         self._process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
 
     @property
     def host(self) -> str:
@@ -126,10 +128,12 @@ class RunningBroker:
     def pause(self) -> None:
         """SIGSTOP: it holds its connections and says nothing, as a machine that swaps or a long pause would."""
         os.kill(self.pid, signal.SIGSTOP)
+        self._guard = self._guard or guard(self.pid)  # paused, it could not notice that its parent has ended
 
     def resume(self) -> None:
         """SIGCONT."""
         os.kill(self.pid, signal.SIGCONT)
+        self._dismiss_guard()
 
     def wipe(self) -> None:
         """Remove all its data, as a new disk would have none. It must be down."""
@@ -217,7 +221,14 @@ class RunningBroker:
         # From now on the port is this one: clients that know the broker find it again after a restart.
         self._settings["listeners"] = ",".join(f"{name}://{self.bootstrap_of(name)}" for name in self.listeners)
 
+    def _dismiss_guard(self) -> None:
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.communicate()
+            self._guard = None
+
     def _close_pipes(self) -> None:
+        self._dismiss_guard()
         if self._process is not None:
             for pipe in (self._process.stdin, self._process.stdout):
                 if pipe is not None:
