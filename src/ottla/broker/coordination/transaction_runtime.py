@@ -198,7 +198,23 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
                 continue
             if step.value is not None:
                 await self._apply(shard, event.transactional_id, step)
+            else:
+                await self._confirm(shard, machine, event.transactional_id)
             return step
+
+    async def _confirm(self, shard: TransactionShard, machine: TransactionMachine, transactional_id: str) -> None:
+        """Before a transaction is said to have ended already: write what is known once more and wait for the replicas.
+
+        A coordinator that was replaced and does not know it yet takes the end of the next transaction for that of the
+        last one; its replicas will not confirm it, and the client asks again.
+        """
+        value = machine.transactions.get(transactional_id)
+        if value is None:
+            return
+        self._write(shard, transactional_id, value)
+        committed = self._when_committed(shard, None)
+        if committed is not None:
+            await committed
 
     # Administration
 
