@@ -5,7 +5,6 @@ import os
 import resource
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -393,25 +392,20 @@ def test_a_really_full_disk(tmp_path: Path) -> None:
     manager.close()
 
 
-def test_two_thousand_partitions_open_quickly(managers: ManagerKit, open_descriptors: Callable[[], int]) -> None:
+def test_two_thousand_partitions_hold_one_descriptor_each(
+    managers: ManagerKit, open_descriptors: Callable[[], int]
+) -> None:
     manager = managers.open()
-    started = time.perf_counter()
     for number in range(2000):
         manager.create(TopicPartition("t", number), uuid.uuid4())
-    created_s = time.perf_counter() - started
     for log in manager.all():
         fill(log, 1)
     manager.close()
     before = open_descriptors()
-    started = time.perf_counter()
     manager.open()
-    opened_s = time.perf_counter() - started
     assert len(manager.all()) == 2000
     assert all(log.end_offset == 1 for log in manager.all())
     assert open_descriptors() - before <= 2001
-    # Generous, for busy machines: what is measured at rest is a quarter of it or less.
-    assert created_s < 8
-    assert opened_s < 4
     manager.close()
 
 
