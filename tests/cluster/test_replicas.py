@@ -128,7 +128,7 @@ def test_a_replica_that_was_not_in_sync(
         return
     # Broker 1 counts as alive until its session ends; then nobody leads, although broker 2 is there.
     wait_until(lambda: three_brokers.metadata().brokers.keys() == {2, 3}, "broker 2 is back, 1 gone", seconds=30)
-    wait_until(lambda: three_brokers.leader_of(topic) == -1, "nobody leads", seconds=30)
+    wait_until(lambda: three_brokers.partitions(topic)[topic, 0].leader == -1, "nobody leads", seconds=30)
     three_brokers.brokers[1].start()
     three_brokers.wait_until_settled(topic)
     assert values(three_brokers, topic) == [b"both have this", b"only broker 1 has this"]
