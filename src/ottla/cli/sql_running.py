@@ -34,14 +34,16 @@ def look(
     master: str,
     conf: Mapping[str, str],
 ) -> None:
-    """Start Spark, look, and stop it."""
+    """Start Spark, look, and stop it. A session that was there before is used, and left running."""
     begun = time.monotonic()
+    was_there = SparkSession.getActiveSession() is not None
     with output.status("starting Spark"):
         spark = build_session("ottla sql", master, conf)
     try:
         rows = run(spark, sql, topics, looking, output=output, limit=limit)
     finally:
-        spark.stop()
+        if not was_there:
+            spark.stop()
     output.finish(rows, time.monotonic() - begun)
 
 
