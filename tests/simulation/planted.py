@@ -1,15 +1,18 @@
 """Bugs on purpose: each breaks the brokers in one place, and names the promise that must be seen broken.
 
 A simulation that finds nothing says nothing unless it is known to find what is there.
+
+python -m tests.simulation.planted "NAME"    plants one; the exit code is 0 when its promise was seen broken
 """
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from unittest import mock
 
 from msgspec.structs import replace
-from tests.simulation.world import Plan
+from tests.simulation.world import Plan, run
 
 from ottla.broker.controller import elections, reassignments
 from ottla.broker.controller.leading import LeadingController
@@ -213,3 +216,20 @@ PLANTED = (
     Planted("a handler fails", ("NothingUnexpected",), _patched(list_offsets, "_find", _fails)),
 )
 """Every invariant is named by one of them."""
+
+SEEDS_MAX = 40
+"""So many runs at most until a planted bug is found."""
+
+
+def is_found(name: str) -> bool:
+    (planted,) = [each for each in PLANTED if each.name == name]
+    for seed in range(SEEDS_MAX):
+        with planted.plant():
+            result = run(seed, planted.plan())
+        if {violation.invariant for violation in result.violations} & set(planted.broken):
+            return True
+    return False
+
+
+if __name__ == "__main__":
+    sys.exit(0 if is_found(sys.argv[1]) else f"{sys.argv[1]}: nothing noticed in {SEEDS_MAX} runs")

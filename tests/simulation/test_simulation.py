@@ -10,8 +10,6 @@ from tests.simulation.planted import PLANTED, Planted
 from tests.simulation.world import run
 
 SEEDS = "0-29"
-SEEDS_MAX = 40
-"""So many runs at most until a planted bug is found."""
 
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -40,12 +38,11 @@ def test_another_seed_is_another_run() -> None:
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
 def test_planted_bugs_are_found(planted: Planted) -> None:
-    for seed in range(SEEDS_MAX):
-        with planted.plant():
-            result = run(seed, planted.plan())
-        if {violation.invariant for violation in result.violations} & set(planted.broken):
-            return
-    pytest.fail(f"{planted.broken} did not notice in {SEEDS_MAX} runs")
+    """In a process of their own: brokers that are killed there keep their files open as long as it lasts."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.simulation.planted", planted.name], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_invariant_has_a_planted_bug() -> None:

@@ -52,7 +52,7 @@ HEAL_SECONDS_MAX = 90.0
 RUN_SECONDS_MAX = 600.0
 STORE_SECONDS_MAX = 5.0
 INPUT, OUTPUT = "input", "output"
-RUNS_BETWEEN_COLLECTIONS = 20
+RUNS_BETWEEN_COLLECTIONS = 10
 _runs = itertools.count()
 
 
@@ -448,16 +448,15 @@ def _everything_by_chance(seed: int) -> Iterator[None]:
         ):
             yield
             if next(_runs) % RUNS_BETWEEN_COLLECTIONS == 0:
-                _collect()
+                collect()
     finally:
         gc.enable()
 
 
-def _collect() -> None:
-    """Let go of what was left half done. Its last words are of no interest."""
+def collect() -> None:
+    """Let go of what was left half done, open files among it. Its last words are of no interest."""
     with _unheard():
         gc.collect()
-    gc.freeze()  # what is left has come to stay: modules, compiled codecs
 
 
 @contextlib.contextmanager
@@ -470,7 +469,7 @@ def _unheard() -> Iterator[None]:
     logging.disable(before)
 
 
-atexit.register(_collect)
+atexit.register(collect)
 
 
 class _Hearing(logging.Handler):

@@ -195,10 +195,12 @@ class RunningBroker:
         assert process is not None
         assert process.stdout is not None
         descriptor = process.stdout.fileno()
+        waiting = select.poll()  # not select(), which knows the first 1,024 descriptors of this process only
+        waiting.register(descriptor, select.POLLIN)
         deadline = time.monotonic() + START_SECONDS_MAX
         said = b""
         while True:
-            readable, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
+            readable = waiting.poll(max(0.0, deadline - time.monotonic()) * 1000)
             if not readable:
                 process.kill()
                 process.wait()

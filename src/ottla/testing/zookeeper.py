@@ -91,8 +91,10 @@ class ZooKeeperMember:
         self._ended()
 
     def pause(self) -> None:
-        """SIGSTOP: it holds its connections and says nothing."""
+        """SIGSTOP: it holds its connections and says nothing, from the moment this returns."""
         os.kill(self.pid, signal.SIGSTOP)
+        # A signal takes its time to stop every thread, and until then requests are answered.
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
