@@ -49,11 +49,12 @@ def test_a_leader_cut_off_from_the_others_takes_nothing_alone(
         assert three_brokers.links is not None
         three_brokers.links.cut_off(leader)
         led = [number for (_, number), each in three_brokers.partitions(topic).items() if each.leader == leader]
-        wait_until(
-            lambda: all(three_brokers.partitions(topic)[topic, number].isrs == [leader] for number in led),
-            "the leader is alone in sync",
-            seconds=30,
-        )
+
+        def alone() -> bool:
+            told = three_brokers.partitions_if_told(topic)
+            return bool(told) and all(told[topic, number].isrs == [leader] for number in led)
+
+        wait_until(alone, "the leader is alone in sync", seconds=60)
         three_brokers.links.heal()
         traffic.wait_for_each_partition()
         three_brokers.wait_until_settled()
