@@ -14,11 +14,11 @@ from ottla.cli.output import CommandError, print_json
 from ottla.cli.replica_comparison import Batch, batches_in, compare
 from ottla.cli.topic_filter import choose_topics
 from ottla.client import admin, offsets
-from ottla.client.cluster import Cluster, by_topic, error_code
+from ottla.client.cluster import Cluster, error_code
 from ottla.client.errors import ClientError
 from ottla.client.offsets import FoundOffset
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.names import TopicPartition
+from ottla.model.names import TopicPartition, by_topic
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
 FETCH_BYTES = 1024 * 1024

@@ -99,14 +99,6 @@ def error_code(code: int) -> ErrorCode:
         return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Partition numbers under their topics, the shape of most requests."""
-    topics: dict[str, list[int]] = {}
-    for topic, number in sorted(partitions):
-        topics.setdefault(topic, []).append(number)
-    return topics
-
-
 class Cluster:
     """Connections to a cluster, opened when first needed. Use it as an async context manager."""
 

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ottla.client.cluster import Broker, Cluster, by_topic, error_code, raise_for
+from ottla.client.cluster import Broker, Cluster, error_code, raise_for
 from ottla.client.errors import UnsupportedByBroker
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.names import TopicPartition
+from ottla.model.names import TopicPartition, by_topic
 from ottla.protocol.codec import decode
 from ottla.protocol.errors import MalformedMessage
 from ottla.protocol.messages.consumer_group_describe import (

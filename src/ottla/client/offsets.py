@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ottla.client.cluster import Cluster, by_topic, error_code
+from ottla.client.cluster import Cluster, error_code
 from ottla.model.errors import ErrorCode
-from ottla.model.names import TopicPartition
+from ottla.model.names import TopicPartition, by_topic
 from ottla.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,

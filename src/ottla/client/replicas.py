@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from ottla.client.cluster import Cluster, by_topic, error_code, raise_for
+from ottla.client.cluster import Cluster, error_code, raise_for
 from ottla.model.errors import ApiError
-from ottla.model.names import TopicPartition
+from ottla.model.names import TopicPartition, by_topic
 from ottla.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,

@@ -10,11 +10,11 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import NamedTuple, TypeVar
 
-from ottla.client.cluster import BACKOFF_FIRST_S, BACKOFF_MAX_S, TOTAL_TIMEOUT_S, Cluster, by_topic, raise_for
+from ottla.client.cluster import BACKOFF_FIRST_S, BACKOFF_MAX_S, TOTAL_TIMEOUT_S, Cluster, raise_for
 from ottla.client.errors import ProducerFenced, TransactionLost, Unreachable
 from ottla.client.transactions import TRANSACTION
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.names import TopicPartition
+from ottla.model.names import TopicPartition, by_topic
 from ottla.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from ottla.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ottla.client.cluster import Cluster, by_topic, error_code, raise_for
+from ottla.client.cluster import Cluster, error_code, raise_for
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.names import TopicPartition
+from ottla.model.names import TopicPartition, by_topic
 from ottla.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,

@@ -14,7 +14,7 @@ from ottla.cluster.image import NO_LEADER
 from ottla.cluster.store import MetadataStore
 from ottla.config.broker import BrokerSettings
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.names import TRANSACTION_STATE, TopicPartition
+from ottla.model.names import TRANSACTION_STATE, TopicPartition, by_topic
 from ottla.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -82,7 +82,9 @@ class ClusterMembership:
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             verify_only=not add,
-            topics=_topics(partitions),
+            topics=[
+                AddPartitionsToTxnTopic(name=name, partitions=those) for name, those in by_topic(partitions).items()
+            ],
         )
         return _answered(self._sender.submit(leader, question), partitions)
 
@@ -125,10 +127,3 @@ async def _answered(answer: Awaitable[AddPartitionsToTxnResult], partitions: Seq
         for partition in topic.results_by_partition
     }
     return {partition: in_partition(codes.get(partition, ErrorCode.UNKNOWN_SERVER_ERROR)) for partition in partitions}
-
-
-def _topics(partitions: Sequence[TopicPartition]) -> list[AddPartitionsToTxnTopic]:
-    numbers: dict[str, list[int]] = {}
-    for topic, number in partitions:
-        numbers.setdefault(topic, []).append(number)
-    return [AddPartitionsToTxnTopic(name=topic, partitions=those) for topic, those in numbers.items()]

@@ -13,7 +13,7 @@ from ottla.cluster.image import NO_LEADER
 from ottla.cluster.store import MetadataStore
 from ottla.config.broker import BrokerSettings
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.names import TopicPartition
+from ottla.model.names import TopicPartition, by_topic
 from ottla.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -91,9 +91,9 @@ def _judged(marker: Marker, partition: TopicPartition, code: ErrorCode) -> ApiEr
 
 
 def _request(markers: list[Marker], wanted: list[Wanted]) -> WriteTxnMarkersRequest:
-    topics: dict[Marker, dict[str, list[int]]] = {marker: {} for marker in markers}
+    partitions: dict[Marker, list[TopicPartition]] = {marker: [] for marker in markers}
     for marker, partition in wanted:
-        topics[marker].setdefault(partition.topic, []).append(partition.partition)
+        partitions[marker].append(partition)
     return WriteTxnMarkersRequest(
         markers=[
             WritableTxnMarker(
@@ -104,7 +104,7 @@ def _request(markers: list[Marker], wanted: list[Wanted]) -> WriteTxnMarkersRequ
                 transaction_version=marker.transaction_version,
                 topics=[
                     WritableTxnMarkerTopic(name=name, partition_indexes=numbers)
-                    for name, numbers in topics[marker].items()
+                    for name, numbers in by_topic(partitions[marker]).items()
                 ],
             )
             for marker in markers

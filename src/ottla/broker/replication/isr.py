@@ -110,8 +110,8 @@ class IsrWriter:
     async def _commit(self, changes: list[_Change]) -> None:
         try:
             await self._store.commit([change.write for change in changes])
-        except VersionConflict as conflict:
-            self._failed(changes, written_by_others=conflict.path)
+        except VersionConflict:
+            self._failed(changes)
             await asyncio.sleep(RETRY_PAUSE_S)
         except CommitUncertain as error:
             logger.warning("in-sync replicas of %d partitions: %s", len(changes), error)
@@ -129,7 +129,7 @@ class IsrWriter:
         for change in changes:
             self._queue[change.partition] = None
 
-    def _failed(self, changes: list[_Change], written_by_others: str | None = None) -> None:
+    def _failed(self, changes: list[_Change]) -> None:
         """Nothing of this commit was written. One that was in doubt before stays so until the image tells."""
         for change in changes:
             partition = change.partition

@@ -17,9 +17,7 @@ STALL_SHARE = 0.5
 
 def may_go_on(me: int, in_sync: Iterable[int], fetched_s: Mapping[int, float], now_s: float, timeout_s: float) -> bool:
     """`fetched_s` has when each follower fetched last, if it did in this epoch."""
-    return all(
-        replica == me or now_s - fetched_s.get(replica, float("-inf")) <= timeout_s for replica in in_sync
-    )  # fmt: skip
+    return all(replica == me or now_s - fetched_s.get(replica, -inf) <= timeout_s for replica in in_sync)
 
 
 class Doubt:
