@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable
 
 NO_LIMIT = 2**63 - 1
+_SHORTEST_WAIT_S = 1e-6
+"""Rounding may find the moment to be now while the rate is still too high by a hair: 0 would say that it is not."""
 
 
 class WindowedRate:
@@ -40,10 +42,11 @@ class WindowedRate:
             return 0.0
         began = self._pieces[0][0]
         forgotten = began + self._span_s
-        return min(forgotten, began + self._total / limit if limit > 0 else forgotten) - now
+        due = min(forgotten, began + self._total / limit) if limit > 0 else forgotten
+        return max(due - now, _SHORTEST_WAIT_S)
 
     def _forget(self, now: float) -> None:
-        while self._pieces and now - self._pieces[0][0] >= self._span_s:
+        while self._pieces and self._pieces[0][0] + self._span_s <= now:
             self._total -= self._pieces.popleft()[1]
 
 

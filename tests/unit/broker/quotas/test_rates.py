@@ -1,7 +1,7 @@
 """Rates over a sliding window, and limits on them."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ottla.broker.quotas.rates import NO_LIMIT, ByteQuota, WindowedRate
@@ -44,6 +44,7 @@ def test_how_long_to_wait_is_told() -> None:
     st.floats(0.5, 3),
     st.integers(0, 20_000),
 )
+@example([(1.0, 0), (0.9868451471301461, 1)], 1, 0.9868451471301461, 0)
 def test_whoever_waits_as_told_gets_through(
     notes: list[tuple[float, int]], windows: int, window_s: float, limit: int
 ) -> None:
