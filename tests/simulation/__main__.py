@@ -69,11 +69,10 @@ def _report(results: list[Result], *, one: bool) -> int:
     faults = Counter(name.split()[0] for result in results for name in result.faults)
     print(
         f"\n{len(results)} seeds, {len(failing)} fail; {sum(result.virtual_seconds for result in results):.0f} s of "
-        f" virtual time, {sum(result.requests for result in results)} requests, "
+        f"virtual time, {sum(result.requests for result in results)} requests, "
         f"{sum(result.acknowledged for result in results)} acknowledged records, "
         f"{sum(result.leader_changes for result in results)} changes of leaders, "
-        f"{sum(bool(result.excused) for result in results)} runs with a loss that is excused "
-        f"({sum(bool(result.avoidable) for result in results)} of them while another replica had everything)"
+        f"{sum(bool(result.excused) for result in results)} runs with a loss that is excused"
     )
     print("faults: " + ", ".join(f"{name} {count}" for name, count in sorted(faults.items())))
     if one:

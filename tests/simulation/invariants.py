@@ -120,6 +120,14 @@ class ElectedFromInSync(Invariant):
             self.report(write.partition, f"{write.partition}: {after.leader} was elected, in sync were {before.isr}")
 
 
+class WhoHasEverythingCounts(Invariant):
+    """Never do only replicas count as in sync that lost data, while another one has all that was committed."""
+
+    def on_commit(self) -> None:
+        for partition in self.world.observer.avoidable:
+            self.report(partition, f"{partition}: all that is in sync lost data, and another replica has everything")
+
+
 class ControllerWritesAreFenced(Invariant):
     """Another broker's leadership is given away by the controller only; a deposed one cannot write any more.
 
@@ -336,6 +344,7 @@ ALL = (
     EpochsRise,
     IsrIsSubsetOfReplicas,
     ElectedFromInSync,
+    WhoHasEverythingCounts,
     ControllerWritesAreFenced,
     HighWatermarkNeverGoesBack,
     LogsAgreeBelowHighWatermark,

@@ -77,7 +77,7 @@ def _never_again(self: Fetcher, _: Any) -> None:
 # -- the controller
 
 
-def _anybody(partition: PartitionImage, alive: Any, *, unclean: bool = False) -> PartitionImage | None:
+def _anybody(partition: PartitionImage, alive: Any, *, unclean: bool = False, floor: int = 1) -> PartitionImage | None:
     """When a leader dies the next live replica leads, in sync or not."""
     living = tuple(replica for replica in partition.replicas if replica in alive)
     if not living or partition.leader in living:
@@ -85,6 +85,13 @@ def _anybody(partition: PartitionImage, alive: Any, *, unclean: bool = False) ->
     return PartitionImage(
         living[-1], partition.leader_epoch + 1, partition.replicas, (living[-1],), partition.adding, partition.removing
     )
+
+
+def _down_to_one(
+    partition: PartitionImage, alive: Any, *, unclean: bool = False, floor: int = 1
+) -> PartitionImage | None:
+    """Every dead broker leaves the in-sync replicas, however few are left."""
+    return elections.elect(partition, alive, unclean=unclean)
 
 
 def _same_epoch(partition: PartitionImage, leader: int, isr: tuple[int, ...]) -> PartitionImage:
@@ -186,6 +193,12 @@ PLANTED = (
         ("crash",),
     ),
     Planted("any live replica is elected", ("ElectedFromInSync",), _patched(reassignments, "elect", _anybody)),
+    Planted(
+        "fewer than min.insync.replicas stay in sync",
+        ("WhoHasEverythingCounts",),
+        _patched(reassignments, "elect", _down_to_one),
+        ("crash", "kill"),
+    ),
     Planted(
         "a new leader in the old epoch",
         ("EpochsRise", "OneLeaderPerEpoch"),

@@ -94,8 +94,6 @@ class Result:
     faults: list[str]
     acknowledged: int
     excused: int
-    avoidable: int
-    """Of the excused partitions, those that need not have lost anything if another replica had led them."""
     leader_changes: int
 
 
@@ -349,7 +347,6 @@ class World:
             faults=self.faults.done,
             acknowledged=len(self.history.acknowledged),
             excused=len(self.observer.excused),
-            avoidable=len(self.observer.avoidable),
             leader_changes=self.leader_changes,
         )
 

@@ -200,7 +200,9 @@ class Node:
     async def stop(self) -> None:
         hands_over = self._registered and self.config.broker.controlled_shutdown_enable
         if hands_over:
-            await membership.hand_over(self.store, self.node_id, self.clock, only_led=True)
+            await membership.hand_over(
+                self.store, self.node_id, self.clock, only_led=True, floor=self._in_sync_at_least
+            )
         self._loop = None
         for task in self._leaving:
             task.cancel()
@@ -220,13 +222,16 @@ class Node:
         await self.cleaner.stop()
         await asyncio.to_thread(self.logs.close)
 
+    def _in_sync_at_least(self, topic: str) -> int:
+        return self.config.topic(topic).min_insync_replicas
+
     async def _leave_the_cluster(self, hands_over: bool) -> None:
         """Quickly: leaders wait for a follower that is in sync, or was until just now, as long as it is registered."""
         await self.leading.stop()
         await self.isr.stop()
         await self.fetchers.stop()
         if hands_over:
-            await membership.hand_over(self.store, self.node_id, self.clock)
+            await membership.hand_over(self.store, self.node_id, self.clock, floor=self._in_sync_at_least)
         await self.peers.close()
         await self.store.close()
 

@@ -10,6 +10,11 @@ Every function gives a new PartitionImage, or None when nothing is to change. Wh
 An in-sync replica has everything that was ever acknowledged, so any of them that is alive may lead. When none is, the
 partition has no leader and keeps the in-sync replicas it had: the first of them that comes back leads. Only where the
 topic prefers availability to its data (unclean.leader.election.enable) another replica leads instead.
+
+Dead brokers leave the in-sync replicas, but never so that fewer than `floor` (min.insync.replicas) are left. Nothing is
+committed while fewer are alive, so who stays has everything although it is dead. Without it the last one alive would be
+the only one that counts, and if its machine crashes, or has crashed and nobody knows yet, what it lost would be lost
+although others have it.
 """
 
 from collections.abc import Container
@@ -30,21 +35,22 @@ def new_partition(replicas: tuple[int, ...], alive: Alive) -> PartitionImage:
     return PartitionImage(isr[0] if isr else NO_LEADER, 0, replicas, isr)
 
 
-def elect(partition: PartitionImage, alive: Alive, *, unclean: bool = False) -> PartitionImage | None:
+def elect(partition: PartitionImage, alive: Alive, *, unclean: bool = False, floor: int = 1) -> PartitionImage | None:
     """What follows from who is alive: brokers came or went, the partition is new, or its replicas changed.
 
     `unclean` tells whether a replica that is not in sync may lead when no other can. Dead brokers leave the in-sync
-    replicas at once, so that nobody waits for them.
+    replicas at once, so that nobody waits for them, unless fewer than `floor` were left.
     """
     if not partition.isr:
         return _first_election(partition, alive)
     # Who is no replica any more cannot lead: the commit that took it away may have been cut short before it said so.
     holding = tuple(replica for replica in partition.isr if replica in partition.replicas) or partition.isr
     living = tuple(replica for replica in holding if replica in alive and replica in partition.replicas)
+    kept = living if len(living) >= min(floor, len(partition.replicas)) else holding
     if partition.leader in living:
-        return replace(partition, isr=living) if living != partition.isr else None
+        return replace(partition, isr=kept) if kept != partition.isr else None
     if living:
-        return _led_by(partition, _first(partition.replicas, living), living)
+        return _led_by(partition, _first(partition.replicas, living), kept)
     if unclean:
         behind = [replica for replica in _oldest_first(partition) if replica in alive]
         if behind:
@@ -60,10 +66,11 @@ def elect_preferred(partition: PartitionImage, alive: Alive) -> PartitionImage |
     return _led_by(partition, preferred, partition.isr)
 
 
-def hand_over(partition: PartitionImage, leaving: int, alive: Alive) -> PartitionImage | None:
+def hand_over(partition: PartitionImage, leaving: int, alive: Alive, *, floor: int = 1) -> PartitionImage | None:
     """A broker is about to stop: another in-sync replica leads, and it is no longer one of them.
 
-    Where no other could lead it stays: whoever is left without a leader gains nothing from losing it earlier.
+    Where no other could lead it stays: whoever is left without a leader gains nothing from losing it earlier. Where
+    fewer than `floor` would be left it remains one of them: it has all that will be committed until it is back.
     """
     if leaving not in partition.isr:
         return None
@@ -74,6 +81,10 @@ def hand_over(partition: PartitionImage, leaving: int, alive: Alive) -> Partitio
     )
     if not remaining:
         return None
+    if len(remaining) < min(floor, len(partition.replicas)):
+        if partition.leader != leaving:
+            return None
+        return _led_by(partition, _first(partition.replicas, remaining), partition.isr)
     if partition.leader != leaving:
         return replace(partition, isr=tuple(replica for replica in partition.isr if replica != leaving))
     return _led_by(partition, _first(partition.replicas, remaining), remaining)

@@ -170,8 +170,13 @@ class LeadingController:
             return None
 
     def _settled(self, place: Place, partition: PartitionImage, image: ClusterImage) -> PartitionImage | None:
-        unclean = self._config.topic(place[0]).unclean_leader_election_enable
-        after = settle(partition, image.brokers, unclean=unclean)
+        topic = self._config.topic(place[0])
+        after = settle(
+            partition,
+            image.brokers,
+            unclean=topic.unclean_leader_election_enable,
+            floor=topic.min_insync_replicas,
+        )
         if after is None and place in self._preferring:
             after = elect_preferred(partition, image.brokers)
             if after is None:

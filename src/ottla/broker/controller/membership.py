@@ -6,7 +6,7 @@ after a crash of its machine must be settled before anybody counts on it, so bef
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from ottla.broker.controller import elections
 from ottla.broker.controller.holders import Place
@@ -24,8 +24,17 @@ RETRY_SECONDS = 0.5
 OTHER_LIFE_WAIT_MS_MAX = 60_000
 
 
-async def hand_over(store: MetadataStore, node_id: int, clock: Clock, *, only_led: bool = False) -> None:
+async def hand_over(
+    store: MetadataStore,
+    node_id: int,
+    clock: Clock,
+    *,
+    only_led: bool = False,
+    floor: Callable[[str], int] = lambda _: 1,
+) -> None:
     """Give what this broker leads to others in sync, and leave the in-sync replicas. Not worth waiting for long.
+
+    `floor` tells how many in-sync replicas a topic keeps at least (min.insync.replicas).
 
     With `only_led` the partitions that it follows stay as they are. Whoever goes on fetching is soon taken in again,
     and whoever does not is waited for as long as it is registered: so leave the rest last of all.
@@ -34,10 +43,10 @@ async def hand_over(store: MetadataStore, node_id: int, clock: Clock, *, only_le
         log.warning("the store is not there: the broker stops without handing over what it leads")
         return
 
-    def decide(_place: Place, partition: PartitionImage, image: ClusterImage) -> PartitionImage | None:
+    def decide(place: Place, partition: PartitionImage, image: ClusterImage) -> PartitionImage | None:
         if only_led and partition.leader != node_id:
             return None
-        return elections.hand_over(partition, node_id, image.brokers)
+        return elections.hand_over(partition, node_id, image.brokers, floor=floor(place[0]))
 
     tally = Tally()
     try:

@@ -71,9 +71,9 @@ def finish(partition: PartitionImage, alive: Alive) -> PartitionImage | None:
     return _relected(replace(partition, replicas=target, adding=(), removing=(), isr=isr), alive)
 
 
-def settle(partition: PartitionImage, alive: Alive, *, unclean: bool = False) -> PartitionImage | None:
+def settle(partition: PartitionImage, alive: Alive, *, unclean: bool = False, floor: int = 1) -> PartitionImage | None:
     """Everything that is to be done for a partition as it is now: elect if need be, finish a move if it is done."""
-    elected = elect(partition, alive, unclean=unclean)
+    elected = elect(partition, alive, unclean=unclean, floor=floor)
     finished = finish(elected or partition, alive)
     if elected is None or finished is None:
         return finished or elected
@@ -85,5 +85,5 @@ def _in_sync(partition: PartitionImage, among: Collection[int]) -> tuple[int, ..
 
 
 def _relected(partition: PartitionImage, alive: Alive) -> PartitionImage:
-    """With other replicas the leader may no longer be one of them."""
-    return elect(partition, alive) or partition
+    """With other replicas the leader may no longer be one of them. The dead are left for the controller to judge."""
+    return elect(partition, alive, floor=len(partition.replicas)) or partition

@@ -54,14 +54,17 @@ def _topic(topic: TopicImage, image: ClusterImage, first: int, limit: int) -> De
         topic_authorized_operations=authorized_operations.ON_TOPIC,
     )
     for number, state in enumerate(topic.partitions[first : first + limit], start=first):
+        dead = (
+            [replica for replica in state.isr if replica not in image.brokers] if state.leader in image.brokers else []
+        )
         described.partitions.append(
             DescribeTopicPartitionsResponsePartition(
                 partition_index=number,
                 leader_id=state.leader if state.leader in image.brokers else NO_LEADER,
                 leader_epoch=state.leader_epoch,
                 replica_nodes=list(state.replicas),
-                isr_nodes=list(state.isr),
-                eligible_leader_replicas=[],
+                isr_nodes=[replica for replica in state.isr if replica not in dead],
+                eligible_leader_replicas=dead,  # they have everything that is committed
                 last_known_elr=[],
                 offline_replicas=[replica for replica in state.replicas if replica not in image.brokers],
             )

@@ -164,5 +164,7 @@ class _Describer:
         elif leader not in self._reachable:
             error, leader = self._unreachable_error, NO_LEADER
         offline = [broker for broker in state.replicas if broker not in self._alive]
-        seen = self._seen[state] = (error, leader, list(state.replicas), list(state.isr), offline)
+        # The dead that are kept for what they have are in sync, but no help: nobody is to count on them.
+        isr = [broker for broker in state.isr if broker in self._alive] if state.leader in self._alive else state.isr
+        seen = self._seen[state] = (error, leader, list(state.replicas), list(isr), offline)
         return seen

@@ -47,7 +47,7 @@ class Surroundings:
 class Leading:
     """One reign."""
 
-    __slots__ = ("commits", "deletions", "progress", "pulses")
+    __slots__ = ("commits", "deletions", "lagging", "progress", "pulses")
 
     def __init__(self, progress: Progress, before: "Leading | None" = None) -> None:
         """`before` is this broker's own last reign, if there was no other since."""
@@ -56,6 +56,8 @@ class Leading:
         self.deletions: CommitWaits = before.deletions if before is not None else CommitWaits()
         """Those who wait until every living replica has dropped the records before an offset."""
         self.pulses: dict[int, Pulse] = {}
+        self.lagging: set[int] = set()
+        """Followers that are behind and stay in sync all the same, so that enough are left to lead if need be."""
 
     def last_fetch(self, replica: int) -> float:
         """When this follower fetched last, be it for this partition or for others together with it."""

@@ -7,7 +7,7 @@ of the log, and nothing of the rest costs anything.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from ottla.broker.replication.leading import Leading, Pulse, Surroundings
 from ottla.broker.replication.progress import Progress
@@ -169,8 +169,23 @@ class Partition(Replica):
 
     @property
     def enough_replicas(self) -> bool:
-        """Whether min.insync.replicas are in sync; a partition cannot be asked for more than it has."""
-        return len(self.isr) >= min(self.log.config.min_insync_replicas, len(self.replicas))
+        """Whether min.insync.replicas are in sync and alive; a partition cannot be asked for more than it has.
+
+        The in-sync replicas do not become fewer than that: dead ones are kept for what they have (elections.py).
+        """
+        needed = self._least_in_sync
+        return len(self.isr) >= needed and (needed == 1 or self._helping >= needed)
+
+    @property
+    def _least_in_sync(self) -> int:
+        return min(self.log.config.min_insync_replicas, len(self.replicas))
+
+    @property
+    def _helping(self) -> int:
+        """How many of the in-sync replicas are there and keep up."""
+        brokers, me = self._surroundings.brokers, self._surroundings.node_id
+        lagging: Collection[int] = self._leading.lagging if self._leading is not None else ()
+        return sum(replica == me or (replica in brokers and replica not in lagging) for replica in self.isr)
 
     def check_enough_replicas(self) -> None:
         if not self.enough_replicas:
@@ -179,7 +194,7 @@ class Partition(Replica):
     def _too_few(self, code: ErrorCode) -> ApiError:
         needed = self.log.config.min_insync_replicas
         return ApiError(
-            code, f"{self.tp} has {len(self.isr)} in-sync replica(s) and min.insync.replicas is {needed}"
+            code, f"{self.tp} has {self._helping} in-sync replica(s) and min.insync.replicas is {needed}"
         )  # fmt: skip
 
     # -- appending as leader
@@ -189,7 +204,7 @@ class Partition(Replica):
         log = self.log
         if not self.is_leader:
             self.check_leader()
-        if acks == ACKS_ALL and len(self.isr) < log.config.min_insync_replicas:  # the quick way to know for most
+        if acks == ACKS_ALL and log.config.min_insync_replicas > 1:
             self.check_enough_replicas()
         result = log.append_as_leader(records, self.leader_epoch, now_ms)
         if self.readers or self.followers:
@@ -295,6 +310,9 @@ class Partition(Replica):
         if follower is None:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {replica} holds no replica of {self.tp}")
         has_moved = follower.end_offset != offset
+        if leading.lagging and offset == log.end_offset:
+            leading.lagging.discard(replica)
+            has_moved = True
         progress.fetched(replica, offset, start_offset, log.end_offset, surroundings.clock.monotonic(), broker_epoch)
         if pulse is not None:
             leading.pulses[replica] = pulse
@@ -324,6 +342,8 @@ class Partition(Replica):
             tell(self.followers, 0)  # a session in which nothing moves has to be asked again how far it is
             self._settle()
             self._leading.deletions.reached(self.low_watermark)
+        if self._leading is not None and not self.enough_replicas:
+            self._leading.commits.fail(self._too_few(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
         self._look_for_joiners()
 
     def wanted_isr(self) -> tuple[int, ...] | None:
@@ -332,7 +352,7 @@ class Partition(Replica):
         if leading is None or leading.progress.pending is not None:
             return None
         progress, now_s = leading.progress, surroundings.clock.monotonic()
-        late = progress.laggards(self.log.end_offset, now_s)
+        late = self._dispensable(leading, progress.laggards(self.log.end_offset, now_s))
         joining = [
             replica
             for replica in progress.joiners(self.high_watermark)
@@ -343,6 +363,21 @@ class Partition(Replica):
         if not late and not joining:
             return None
         return (*(replica for replica in self.isr if replica not in late), *joining)
+
+    def _dispensable(self, leading: Leading, late: list[int]) -> list[int]:
+        """Those that can be left out: the latest first, and so many stay that min.insync.replicas are in sync.
+
+        Who stays because of that has everything that is committed, but is no help to commit more.
+        """
+        spare = max(len(self.isr) - self._least_in_sync, 0)
+        late = leading.progress.latest_first(late)
+        lagging = set(late[spare:])
+        if lagging != leading.lagging:
+            leading.lagging = lagging
+            if not self.enough_replicas:
+                leading.commits.fail(self._too_few(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
+            self._settle()
+        return late[:spare]
 
     @property
     def isr_changes(self) -> bool:

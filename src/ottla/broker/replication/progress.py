@@ -172,6 +172,10 @@ class Progress:
                 late.append(replica)
         return late if self._pending is None else []
 
+    def latest_first(self, replicas: Iterable[int]) -> list[int]:
+        """These followers, those that have not caught up for the longest time first."""
+        return sorted(replicas, key=lambda replica: self._followers[replica].caught_up_s)
+
     def low_watermark(self, leader_start: int, alive: Iterable[int]) -> int:
         """The lowest first offset over this and the other living replicas."""
         starts = [self._followers[replica].start_offset for replica in alive if replica in self._followers]

@@ -34,6 +34,21 @@ def test_without_in_sync_replicas_alive_nobody_leads_and_they_are_remembered() -
     assert elect(alone, {1, 2, 3}) == PartitionImage(1, 9, (1, 2, 3), (1,))
 
 
+def test_the_dead_stay_in_sync_where_fewer_than_the_floor_were_left() -> None:
+    """They have everything that is committed: while fewer are alive nothing more is."""
+    assert elect(led(1), {1, 3}, floor=2) == PartitionImage(1, 7, (1, 2, 3), (1, 3))
+    assert elect(led(1), {1}, floor=2) is None
+    assert elect(led(1, isr=(1, 2)), {2, 3}, floor=2) == PartitionImage(2, 8, (1, 2, 3), (1, 2))
+    assert elect(PartitionImage(1, 7, (1, 2), (1, 2)), {1}, floor=3) is None
+    assert elect(PartitionImage(1, 7, (1,), (1,)), {1}, floor=2) is None
+
+
+def test_who_stops_stays_in_sync_where_fewer_than_the_floor_were_left() -> None:
+    assert hand_over(led(1), 1, {1, 2, 3}, floor=2) == PartitionImage(2, 8, (1, 2, 3), (2, 3))
+    assert hand_over(led(1, isr=(1, 2)), 1, {1, 2, 3}, floor=2) == PartitionImage(2, 8, (1, 2, 3), (1, 2))
+    assert hand_over(led(2, isr=(1, 2)), 1, {1, 2, 3}, floor=2) is None
+
+
 def test_an_unclean_election_takes_who_is_there_and_new_ones_last() -> None:
     assert elect(led(1, isr=(1,)), {2, 3}, unclean=True) == PartitionImage(2, 8, (1, 2, 3), (2,))
     moving = PartitionImage(1, 7, (4, 2, 1), (1,), adding=(4,), removing=(1,))

@@ -108,10 +108,12 @@ def test_a_partition_that_cannot_be_decided_holds_up_no_other(
     store = MemoryStore(1, 2, 3, controller=1)
     add_topic(store, "a", [led(2, (2, 3, 1))] * 3)
 
-    def stumble(partition: PartitionImage, alive: Container[int], *, unclean: bool) -> PartitionImage | None:
+    def stumble(
+        partition: PartitionImage, alive: Container[int], *, unclean: bool, floor: int
+    ) -> PartitionImage | None:
         if partition is store.image.topics["a"].partitions[1]:
             raise ValueError("nobody foresaw this")
-        return settle(partition, alive, unclean=unclean)
+        return settle(partition, alive, unclean=unclean, floor=floor)
 
     async def steps(store: MemoryStore, controller: LeadingController) -> None:
         monkeypatch.setattr("ottla.broker.controller.leading.settle", stumble)

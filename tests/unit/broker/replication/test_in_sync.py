@@ -72,6 +72,59 @@ def test_too_few_in_sync_refuses_before_and_fails_after_the_append(tmp_path: Pat
     asyncio.run(run())
 
 
+def test_no_fewer_than_min_insync_replicas_are_left_in_sync(tmp_path: Path) -> None:
+    """Nothing is committed without them, so who stays has everything; the one that is furthest behind goes."""
+
+    async def run() -> None:
+        async with world_of(tmp_path, 1, 2, 3) as world:
+            world.create(1, 2, 3, min_insync_replicas="2")
+            await world.brokers[1].produce(b"a")
+            await world.settled()
+            world.cut(1, 3)
+            await world.brokers[1].produce(b"b", acks=1)
+            await world.until(lambda: world.brokers[2].partition().log.end_offset == 2)
+            world.clock.ahead_s += 1
+            world.cut(1, 2)
+            leader = world.brokers[1].partition()
+            await world.brokers[1].produce(b"c", acks=1)
+            world.clock.ahead_s += 11
+            await world.brokers[1].isr.check_all()
+            await world.until(lambda: world.state().isr == (1, 2))
+            assert not leader.enough_replicas
+            refused = await world.brokers[1].produce(b"d")
+            assert refused.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+            assert leader.log.end_offset == 3, "refused before it was written"
+            world.mend(1, 2)
+            await world.until(lambda: leader.high_watermark == 3)
+            assert (await world.brokers[1].produce(b"d")).error_code == 0
+
+    asyncio.run(run())
+
+
+def test_who_lagged_helps_again_while_records_keep_coming(tmp_path: Path) -> None:
+    """It need not meet the very end of the log, only be late no longer."""
+
+    async def run() -> None:
+        async with world_of(tmp_path, 1, 2) as world:
+            world.create(1, 2, min_insync_replicas="2")
+            world.cut(1, 2)
+            leader = world.brokers[1].partition()
+            for _ in range(50):
+                await world.brokers[1].produce(b"a", acks=1)
+            world.clock.ahead_s += 11
+            await world.brokers[1].isr.check_all()
+            assert world.state().isr == (1, 2)
+            assert not leader.enough_replicas
+            world.mend(1, 2)
+            while not leader.enough_replicas:
+                await world.brokers[1].produce(b"b", acks=1)
+                await world.brokers[1].isr.check_all()
+                await asyncio.sleep(0)
+            assert (await world.brokers[1].produce(b"c")).error_code == 0
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+
+
 def test_more_than_there_are_replicas_cannot_be_asked_for(tmp_path: Path) -> None:
     async def run() -> None:
         async with world_of(tmp_path, 1) as world:
