@@ -113,12 +113,18 @@ class Parked:
         return self._response is not None
 
     def resolve(self, response: Response) -> None:
-        """Answer, once; a second answer (a timer that raced with an event) is dropped."""
+        """Answer, once; a second answer (a timer that raced with an event) is dropped.
+
+        Whoever waited is let go of: they know this object too, and in a circle a request's bytes would stay in memory
+        until the garbage collector comes by.
+        """
         if self._response is not None:
             return
         self._response = response
-        if self._on_resolved is not None:
-            self._on_resolved(response)
+        answered, self._on_resolved = self._on_resolved, None
+        self.abandon = self.hurry = None
+        if answered is not None:
+            answered(response)
 
     def when_resolved(self, callback: Callable[[Response], None]) -> None:
         if self._response is not None:

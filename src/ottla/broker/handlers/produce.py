@@ -30,7 +30,7 @@ FLAGS_POSITION = ATTRIBUTES_POSITION + 1  # the lower byte of a batch's attribut
 def handle(broker: Broker, call: Call, request: ProduceRequest) -> "Response | Parked | Awaitable[Response]":
     if request.acks not in ACKS:
         refusal = ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
-        return _respond(broker, call, request, [_refuse(topic, refusal) for topic in request.topic_data])
+        return _respond(broker, call, request.acks, [_refuse(topic, refusal) for topic in request.topic_data])
     targets = [_targets(broker, call, topic) for topic in request.topic_data]
     transactional = False
     for parts in targets:
@@ -53,7 +53,7 @@ def _append_transactional(
     try:
         verified = verify(broker, call.version, request.transactional_id, targets)
     except ApiError as error:
-        return _respond(broker, call, request, [_refuse(topic, error) for topic in request.topic_data])
+        return _respond(broker, call, request.acks, [_refuse(topic, error) for topic in request.topic_data])
     if isinstance(verified, list):
         return _append_all(broker, call, request, verified)
     return _append_when_verified(broker, call, request, verified)
@@ -113,17 +113,17 @@ def _append_all(broker: Broker, call: Call, request: ProduceRequest, targets: Ta
     if unsettled:
         return Acknowledgement(
             unsettled, replicated=acks == ACKS_ALL, timeout_ms=request.timeout_ms,
-            respond=lambda: _respond(broker, call, request, topics),
+            respond=lambda: _respond(broker, call, acks, topics),  # and not the request: its bytes can go
         ).parked  # fmt: skip
-    return _respond(broker, call, request, topics)
+    return _respond(broker, call, acks, topics)
 
 
 def _refuse(topic: TopicProduceData, error: ApiError) -> TopicOutcome:
     return TopicOutcome(topic.name, topic.topic_id, [failed(data.index, error) for data in topic.partition_data])
 
 
-def _respond(broker: Broker, call: Call, request: ProduceRequest, topics: list[TopicOutcome]) -> Response:
-    if request.acks:
+def _respond(broker: Broker, call: Call, acks: int, topics: list[TopicOutcome]) -> Response:
+    if acks:
         if call.version >= FIRST_VERSION_WITH_LEADER_HINTS:
             _add_leader_hints(broker, call, topics)
         return pack(call.version, topics)
