@@ -43,6 +43,7 @@ bench-spark: setup
 
 compat: setup
 	$(BIN)/python -m pytest compat
+	OTTLA_TEST_BROKERS=3 $(BIN)/python -m pytest compat/test_java_client.py
 
 soak: setup
 	OTTLA_SOAK=1 $(BIN)/pytest tests/reliability tests/fuzz tests/transactions tests/cluster tests/spark_reliability

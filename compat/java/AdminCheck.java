@@ -32,7 +32,7 @@ final class AdminCheck {
 
     static void run(String bootstrap, String[] arguments) throws Exception {
         try (Admin admin = Admin.create(Check.settings(bootstrap))) {
-            Check.expect(1, admin.describeCluster().nodes().get().size());
+            Check.expect(bootstrap.split(",").length, admin.describeCluster().nodes().get().size());
             String topic = Check.unique("admin");
             NewTopic wanted = new NewTopic(topic, 3, (short) 1).configs(Map.of("retention.ms", "60000"));
             Uuid id = admin.createTopics(List.of(wanted)).topicId(topic).get();

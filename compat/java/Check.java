@@ -23,6 +23,7 @@ public final class Check {
         scenarios.put("codec", RecordsCheck::codec);
         scenarios.put("times", RecordsCheck::times);
         scenarios.put("large", RecordsCheck::large);
+        scenarios.put("failures", FailureCheck::run);
         scenarios.put("assignor", GroupCheck::assignor);
         scenarios.put("static", GroupCheck::staticMember);
         scenarios.put("commits", GroupCheck::commits);

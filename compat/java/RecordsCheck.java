@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import java.util.concurrent.Future;
 import org.apache.kafka.clients.admin.Admin;
@@ -41,7 +42,7 @@ final class RecordsCheck {
     private static String newTopic(String bootstrap, int partitions, Map<String, String> settings) throws Exception {
         String topic = Check.unique("java");
         try (Admin admin = Admin.create(Check.settings(bootstrap))) {
-            admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1).configs(settings))).all().get();
+            admin.createTopics(List.of(new NewTopic(topic, Optional.of(partitions), Optional.empty()).configs(settings))).all().get();
         }
         return topic;
     }
