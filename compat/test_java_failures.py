@@ -61,9 +61,13 @@ class Clients:
         return code
 
     def kill(self) -> None:
-        with contextlib.suppress(OSError):
-            self._process.kill()
+        self._process.kill()
         self._process.wait()
+        self._reader.join(10)
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            with contextlib.suppress(OSError):
+                pipe.close()
 
 
 @pytest.fixture

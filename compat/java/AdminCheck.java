@@ -103,7 +103,8 @@ final class AdminCheck {
         Check.expect(3L, admin.deleteRecords(Map.of(partition, RecordsToDelete.beforeOffset(3))).lowWatermarks()
             .get(partition).get().lowWatermark());
         Check.expect(3L, offset(admin, partition, OffsetSpec.earliest()));
-        Map<String, LogDirDescription> dirs = admin.describeLogDirs(List.of(1)).allDescriptions().get().get(1);
+        int leader = admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic).partitions().get(0).leader().id();
+        Map<String, LogDirDescription> dirs = admin.describeLogDirs(List.of(leader)).allDescriptions().get().get(leader);
         Check.expect(dirs.values().stream().anyMatch(dir -> dir.replicaInfos().containsKey(partition)
             && dir.replicaInfos().get(partition).size() > 0 && dir.totalBytes().isPresent()), "the partition's size");
     }
