@@ -25,6 +25,7 @@ from ottla.testing.waiting import wait_until
 ROOT = Path(__file__).resolve().parents[2]
 TOPIC_PARTITIONS = 100
 WAIT_S_MAX = 600.0
+UNITS = {"s": "s", "mb": "MB"}
 BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
 
 
@@ -136,9 +137,14 @@ def table(results: dict[str, dict[str, float]]) -> str:
     lines = [f"{time.strftime('%d %B %Y')}, on two cores.", ""]
     for title, figures in results.items():
         lines += [f"**{title}**", "", "| | |", "|---|---|"]
-        lines += [f"| {name.replace('_', ' ')} | {value:,} |" for name, value in figures.items()]
+        lines += [f"| {_label(name)} | {value:,} |" for name, value in figures.items()]
         lines.append("")
     return "\n".join(lines)
+
+
+def _label(name: str) -> str:
+    words, _, unit = name.rpartition("_")
+    return f"{words.replace('_', ' ')}, {UNITS[unit]}" if unit in UNITS else name.replace("_", " ")
 
 
 def main() -> None:
