@@ -13,9 +13,10 @@ from ottla.model.names import TopicPartition, parse_topic_id
 
 CONTROLLER_PATH = "/controller"
 CONTROLLER_EPOCH_PATH = "/controller_epoch"
+BROKERS_PATH = "/brokers/ids"
 _TOPICS = "/brokers/topics/"
 MIN_IN_SYNC = 2
-"""min.insync.replicas of all topics but scratch ones."""
+"""min.insync.replicas of all topics."""
 
 
 class _TopicDocument(msgspec.Struct):
@@ -71,7 +72,7 @@ class Observer:
         writer = known.name if known is not None else ""
         for operation in operations:
             if not isinstance(operation, Check) and operation.path.startswith(_TOPICS):
-                self._note(operation, writer, before)
+                self._note(operation, session, writer, before)
         for callback in self.on_commit:
             callback()
         return results, touched
@@ -81,7 +82,7 @@ class Observer:
         session = self._zookeeper._sessions.get(node.owner) if node is not None else None
         return session.name if session is not None else None
 
-    def _note(self, operation: Create | Set | Delete, writer: str, controller: str | None) -> None:
+    def _note(self, operation: Create | Set | Delete, session: int, writer: str, controller: str | None) -> None:
         parts = operation.path.removeprefix(_TOPICS).split("/")
         data = None if isinstance(operation, Delete) else operation.data
         if len(parts) == 1:
@@ -94,7 +95,7 @@ class Observer:
                 self.states[partition] = after
                 if partition in self._damaged:
                     self._damaged[partition] &= set(after.isr)
-                self._note_complete(partition, after)
+                self._note_complete(partition, after, self._takes_back_claims(session, writer))
             write = StateWrite(partition, before, after, writer, controller)
             for callback in self.on_write:
                 callback(write)
@@ -112,11 +113,17 @@ class Observer:
 
     # -- data that may rightly be lost
 
-    def _note_complete(self, partition: TopicPartition, state: State) -> None:
+    def _takes_back_claims(self, session: int, writer: str) -> set[int]:
+        """The broker that writes, if it is not registered yet: it says what it does not have, not that it stops."""
+        number = int(writer.rpartition("-")[2]) if writer else -1
+        registered = self._zookeeper.tree.find(f"{BROKERS_PATH}/{number}")
+        return set() if registered is not None and registered.owner == session else {number}
+
+    def _note_complete(self, partition: TopicPartition, state: State, incomplete: set[int]) -> None:
         """While fewer than min.insync.replicas are in sync nothing is committed: who left then still has all of it."""
         in_sync = set(state.isr) - self._damaged.get(partition, set())
         known = self._complete.get(partition, set()) if len(state.isr) < MIN_IN_SYNC else set()
-        self._complete[partition] = known | in_sync
+        self._complete[partition] = (known - incomplete) | in_sync
 
     def machine_crashed(self, broker: int) -> None:
         """What this broker had not forced to disk is gone, wherever it counted as in sync."""
