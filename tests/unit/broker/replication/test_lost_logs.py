@@ -22,7 +22,7 @@ def test_others_go_on_when_the_leaders_disk_fails(tmp_path: Path) -> None:
     async def run() -> None:
         async with world_of(tmp_path, 1, 2, 3) as world:
             world.create(1, 2, 3)
-            await world.brokers[1].produce(b"a")
+            await world.brokers[1].produce(b"the first one")
             await world.settled()
             broken = world.brokers[1]
             waiting = asyncio.ensure_future(broken.produce(b"b"))
@@ -42,7 +42,7 @@ def test_others_go_on_when_the_leaders_disk_fails(tmp_path: Path) -> None:
             )
             assert world.state().isr == (2, 3), "what has no disk is never in sync again"
             assert contents(world.brokers[2].partition()) == contents(world.brokers[3].partition())
-            assert contents(world.brokers[2].partition()).count(b"a") == 1
+            assert contents(world.brokers[2].partition()).count(b"the first one") == 1
 
     asyncio.run(run())
 
