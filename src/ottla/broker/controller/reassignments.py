@@ -77,7 +77,8 @@ def settle(partition: PartitionImage, alive: Alive, *, unclean: bool = False, fl
     finished = finish(elected or partition, alive)
     if elected is None or finished is None:
         return finished or elected
-    return replace(finished, leader_epoch=elected.leader_epoch)  # whoever was elected in between never led
+    # Whoever was elected in between never led; whoever leads now, and did not before, leads in a new epoch.
+    return replace(finished, leader_epoch=min(finished.leader_epoch, partition.leader_epoch + 1))
 
 
 def _in_sync(partition: PartitionImage, among: Collection[int]) -> tuple[int, ...]:

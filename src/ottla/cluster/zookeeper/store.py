@@ -154,8 +154,13 @@ class ZooKeeperStore:
         ids = layout.topic_ids(writes, self._image)
         task = asyncio.ensure_future(self._commit(tuple(writes), ids, as_controller=as_controller))
         self._commits.add(task)
-        task.add_done_callback(self._commits.discard)
+        task.add_done_callback(self._commit_ended)
         await asyncio.shield(task)
+
+    def _commit_ended(self, task: "asyncio.Task[None]") -> None:
+        self._commits.discard(task)
+        if not task.cancelled():
+            task.exception()  # marks it as seen: its caller may have gone
 
     async def _commit(self, writes: tuple[Write, ...], ids: Mapping[str, UUID], *, as_controller: bool) -> None:
         if self._session is not Session.CONNECTED:

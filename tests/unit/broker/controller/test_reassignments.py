@@ -82,3 +82,12 @@ def test_a_move_waits_for_a_target_that_is_gone() -> None:
 def test_an_election_and_the_end_of_a_move_raise_the_epoch_once() -> None:
     ready = PartitionImage(9, 5, (4, 5, 1, 9), (1, 9, 4, 5), adding=(4, 5), removing=(1, 9))
     assert settle(ready, {1, 4, 5}) == PartitionImage(4, 6, (4, 5), (4, 5))
+
+
+def test_a_move_that_ends_while_a_broker_dies_gives_the_new_leader_a_new_epoch() -> None:
+    """Two decisions at once: the dead one leaves the in-sync replicas, and the move changes the leader."""
+    ready = PartitionImage(1, 5, (5, 4, 3, 1, 2), (1, 3, 2, 5, 4), adding=(5, 4), removing=(1, 2))
+    assert settle(ready, {1, 3, 4, 5}) == PartitionImage(5, 6, (5, 4, 3), (3, 5, 4))
+    assert settle(ready, {3, 4, 5}) == PartitionImage(5, 6, (5, 4, 3), (3, 5, 4))
+    staying = PartitionImage(3, 5, (5, 4, 3, 1, 2), (1, 3, 2, 5, 4), adding=(5, 4), removing=(1, 2))
+    assert settle(staying, {3, 4, 5}) == PartitionImage(3, 5, (5, 4, 3), (3, 5, 4))
