@@ -192,6 +192,7 @@ class Node:
         self._leave_failed_logs()
         self.leading.start()
         self.fetchers.start()
+        await self.partitions.note_awake()  # else a standstill before the job's first round would not be noticed
         self._jobs = Jobs(self._background())
         self._jobs.start()
         self._server.start()
