@@ -114,7 +114,7 @@ def test_who_lagged_helps_again_while_records_keep_coming(tmp_path: Path) -> Non
             world.clock.ahead_s += 11
             await world.brokers[1].isr.check_all()
             assert world.state().isr == (1, 2)
-            assert not leader.enough_replicas
+            assert (await world.brokers[1].produce(b"b")).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
             world.mend(1, 2)
             while not leader.enough_replicas:
                 await world.brokers[1].produce(b"b", acks=1)
