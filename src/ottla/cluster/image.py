@@ -1,6 +1,6 @@
 """An immutable picture of the cluster: brokers, topics, settings. A change makes a new picture; holders keep theirs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import TypeVar
 from uuid import UUID
 
@@ -31,6 +31,11 @@ class PartitionImage(Struct, frozen=True):
     isr: tuple[int, ...]
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+
+
+def kept_although_dead(partition: PartitionImage, alive: Container[int]) -> list[int]:
+    """In-sync replicas that are dead beside a living leader: kept for what they have, no help to anybody now."""
+    return [replica for replica in partition.isr if replica not in alive] if partition.leader in alive else []
 
 
 class TopicImage(Struct, frozen=True):

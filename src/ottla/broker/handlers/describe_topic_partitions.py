@@ -6,7 +6,7 @@ the next request goes on. There are no eligible leader replicas beyond the in-sy
 
 from ottla.broker.handlers import authorized_operations
 from ottla.broker.handlers.context import Broker, Call
-from ottla.cluster.image import NO_LEADER, ClusterImage, TopicImage
+from ottla.cluster.image import NO_LEADER, ClusterImage, TopicImage, kept_although_dead
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import INTERNAL_TOPICS, check_topic_name
 from ottla.protocol.messages.describe_topic_partitions import (
@@ -54,9 +54,7 @@ def _topic(topic: TopicImage, image: ClusterImage, first: int, limit: int) -> De
         topic_authorized_operations=authorized_operations.ON_TOPIC,
     )
     for number, state in enumerate(topic.partitions[first : first + limit], start=first):
-        dead = (
-            [replica for replica in state.isr if replica not in image.brokers] if state.leader in image.brokers else []
-        )
+        dead = kept_although_dead(state, image.brokers)
         described.partitions.append(
             DescribeTopicPartitionsResponsePartition(
                 partition_index=number,

@@ -342,8 +342,7 @@ class Partition(Replica):
             tell(self.followers, 0)  # a session in which nothing moves has to be asked again how far it is
             self._settle()
             self._leading.deletions.reached(self.low_watermark)
-        if self._leading is not None and not self.enough_replicas:
-            self._leading.commits.fail(self._too_few(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
+        self._fail_waiting_if_too_few()
         self._look_for_joiners()
 
     def wanted_isr(self) -> tuple[int, ...] | None:
@@ -374,8 +373,7 @@ class Partition(Replica):
         lagging = set(late[spare:])
         if lagging != leading.lagging:
             leading.lagging = lagging
-            if not self.enough_replicas:
-                leading.commits.fail(self._too_few(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
+            self._fail_waiting_if_too_few()
             self._settle()
         return late[:spare]
 
@@ -396,11 +394,14 @@ class Partition(Replica):
             self._settle()
 
     def _after_isr_change(self) -> None:
-        assert self._leading is not None
-        if not self.enough_replicas:
-            self._leading.commits.fail(self._too_few(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
+        self._fail_waiting_if_too_few()
         self._settle()
         self._look_for_joiners()
+
+    def _fail_waiting_if_too_few(self) -> None:
+        """Who counts has changed: with too few of them nobody waits for what cannot be committed."""
+        if self._leading is not None and not self.enough_replicas:
+            self._leading.commits.fail(self._too_few(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
 
     def _on_committed_to(self, high_watermark: int) -> None:
         if self._leading is not None:
