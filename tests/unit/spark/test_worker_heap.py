@@ -19,30 +19,33 @@ def _thawed_afterwards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_what_is_loaded_is_frozen_once() -> None:
+    loaded: list[object] = []
     worker_heap.settle()
-    frozen = gc.get_freeze_count()
-    assert frozen > 1000
+    assert gc.get_freeze_count() > 1000
     later: list[object] = []
-    later.append(later)
     worker_heap.settle()
-    assert gc.get_freeze_count() == frozen
-    assert any(found is later for found in gc.get_objects())
+    assert not _within_reach(loaded)
+    assert _within_reach(later)
+
+
+def _within_reach(one: object) -> bool:
+    """Of the collector: it lists what is not frozen. (Counts say less: what other tests left dies when it likes.)"""
+    return any(found is one for found in gc.get_objects())
 
 
 def test_modules_that_come_with_another_task_are_frozen_too(monkeypatch: pytest.MonkeyPatch) -> None:
     worker_heap.settle()
-    before = gc.get_freeze_count()
     module = types.ModuleType("came_later")
-    module.__dict__["contents"] = [[number] for number in range(1000)]
+    contents: list[object] = []
+    module.__dict__["contents"] = contents
     monkeypatch.setitem(sys.modules, "came_later", module)
     worker_heap.settle()
-    assert gc.get_freeze_count() >= before + 1000
+    assert not _within_reach(contents)
 
 
 def test_a_forked_worker_settles_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     worker_heap.settle()
     monkeypatch.setattr(worker_heap, "_settled", (os.getpid() + 1, len(sys.modules)))  # as a child finds it
-    kept = [[number] for number in range(1000)]
-    before = gc.get_freeze_count()
+    kept: list[object] = []
     worker_heap.settle()
-    assert gc.get_freeze_count() >= before + len(kept)
+    assert not _within_reach(kept)
