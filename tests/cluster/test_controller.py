@@ -1,5 +1,6 @@
 """What the controller does, and its tools, with three real brokers: stops, kills, moves, elections, throttles."""
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -9,8 +10,13 @@ import pytest
 from confluent_kafka import Producer
 
 from ottla.cli.main import main
+from ottla.model.errors import ErrorCode
+from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.testing.cluster import RunningCluster, cluster
+from ottla.testing.requests import METADATA_VERSION, create_topic
 from ottla.testing.waiting import wait_until
+from ottla.testing.wire import WireConnection
 from ottla.testing.zookeeper import ZooKeeperEnsemble
 
 Captured = pytest.CaptureFixture[str]
@@ -172,3 +178,23 @@ def test_settings_of_any_broker_are_changed_and_told(brokers: RunningCluster, to
         assert tool("configs", "--describe", *entity) == 0
         assert f"log.cleaner.backoff.ms={20_000 + number} " in capsys.readouterr().out
         assert tool("configs", "--alter", *entity, "--delete-config", "log.cleaner.backoff.ms") == 0
+
+
+def test_what_one_broker_was_told_the_others_know_when_asked(brokers: RunningCluster, unique: Unique) -> None:
+    topic = unique("at-once")
+    with contextlib.ExitStack() as stack:
+        first, second, third = (
+            stack.enter_context(WireConnection(broker.host, broker.port)) for broker in brokers.brokers.values()
+        )
+        for _ in range(10):
+            assert create_topic(first, topic) == ErrorCode.NONE
+            asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
+            found = second.call(asked, METADATA_VERSION, MetadataResponse).topics[0]
+            assert found.error_code == ErrorCode.NONE
+            listed = third.call(MetadataRequest(topics=None), METADATA_VERSION, MetadataResponse).topics
+            assert topic in {entry.name for entry in listed}
+            gone = third.call(DeleteTopicsRequest(topic_names=[topic], timeout_ms=10_000), 5, DeleteTopicsResponse)
+            assert gone.responses[0].error_code == ErrorCode.NONE
+            assert create_topic(second, topic) == ErrorCode.NONE
+            gone = first.call(DeleteTopicsRequest(topic_names=[topic], timeout_ms=10_000), 5, DeleteTopicsResponse)
+            assert gone.responses[0].error_code == ErrorCode.NONE

@@ -109,6 +109,9 @@ class EmbeddedStore:
         task.add_done_callback(self._commits.discard)
         await asyncio.shield(task)
 
+    async def refresh(self) -> None:
+        """Nobody else writes here."""
+
     async def register_broker(self, broker: BrokerImage) -> None:
         """Brokers are known while they run, so this one is kept in memory only. It is its own controller."""
         self._epoch += 1

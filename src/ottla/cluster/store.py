@@ -95,6 +95,12 @@ class MetadataStore(Protocol):
         the moment of writing.
         """
 
+    async def refresh(self) -> None:
+        """Returns when the image has all that was committed, through any broker, before this was called.
+
+        A store that cannot be asked, or does not answer soon, leaves the image as it is: it never raises.
+        """
+
     async def register_broker(self, broker: BrokerImage) -> None:
         """Make a running broker known, for as long as it runs and its session lasts.
 

@@ -67,6 +67,59 @@ def test_all_see_the_same_pictures_in_the_same_order(world: World) -> None:
     world.run(scenario())
 
 
+def test_who_refreshes_finds_what_was_written_through_another_broker(world: World) -> None:
+    async def scenario() -> None:
+        writer, reader = await opened(world, "a"), await opened(world, "b")
+        for number in range(20):
+            await writer.commit(creation(f"topic-{number}"))
+            await reader.refresh()
+            assert f"topic-{number}" in reader.image.topics
+        await closed(writer, reader)
+
+    world.run(scenario())
+
+
+def test_many_that_refresh_at_once_share_their_questions(
+    model_world: ModelWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        store, other = await opened(model_world, "a"), await opened(model_world, "b")
+        asked, sync = [], store._client.sync
+
+        async def counted() -> None:
+            asked.append(1)
+            await sync()
+
+        monkeypatch.setattr(store._client, "sync", counted)
+        first = asyncio.gather(*(store.refresh() for _ in range(50)))
+        await until(lambda: asked)
+        await other.commit(creation("late"))
+        await asyncio.gather(*(store.refresh() for _ in range(50)))
+        assert "late" in store.image.topics  # the question that was under way may have come too early
+        await first
+        assert len(asked) == 2
+        await closed(store, other)
+
+    model_world.run(scenario())
+
+
+def test_a_store_that_does_not_answer_is_not_waited_for(world: World) -> None:
+    async def scenario() -> None:
+        writer, reader = await opened(world, "a"), await opened(world, "b")
+        world.swallow_answers("b")
+        await writer.commit(creation("topic"))
+        await reader.refresh()
+        assert "topic" not in reader.image.topics
+        world.cut("b")
+        await until(lambda: reader.session is not Session.CONNECTED)
+        await reader.refresh()
+        await until(lambda: "topic" in reader.image.topics)
+        await reader.refresh()
+        await closed(writer, reader)
+
+    world.run(scenario())
+
+
 def test_whoever_is_too_late_finds_what_the_other_wrote(world: World) -> None:
     async def scenario() -> None:
         first, second = await opened(world, "a"), await opened(world, "b")

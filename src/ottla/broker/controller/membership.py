@@ -30,7 +30,7 @@ async def hand_over(
     clock: Clock,
     *,
     only_led: bool = False,
-    floor: Callable[[str], int] = lambda _: 1,
+    floor: Callable[[str], int],
 ) -> None:
     """Give what this broker leads to others in sync, and leave the in-sync replicas. Not worth waiting for long.
 

@@ -40,6 +40,15 @@ def handle(
     return _answer(broker, call, request, {})
 
 
+def wants_newest(broker: Broker, call: Call, request: MetadataRequest) -> bool:
+    """A topic that was created a moment ago through another broker is not denied, nor left out of the list of all."""
+    image = broker.metadata.image
+    return _wants_all(call, request) or any(
+        topic.name not in image.topics if topic.topic_id == NO_TOPIC_ID else image.topic_by_id(topic.topic_id) is None
+        for topic in request.topics or ()
+    )
+
+
 async def _create_and_answer(
     broker: Broker, call: Call, request: MetadataRequest, missing: Iterable[str]
 ) -> MetadataResponse:

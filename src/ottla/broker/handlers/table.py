@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from ottla.broker.handlers.context import ServedApi
+from ottla.broker.handlers.context import Broker, Call, ServedApi
 from ottla.protocol.apis import API, ApiKey
 from ottla.protocol.schema import TopLevel
 
@@ -57,6 +57,25 @@ SERVED = (
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
 )
 
+# Whoever administers a cluster through one broker and looks at once through another finds what was done.
+ON_NEWEST_METADATA = frozenset(
+    {
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.LIST_CONFIG_RESOURCES,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
+        ApiKey.DESCRIBE_LOG_DIRS,
+    }
+)
+
 # Where Kafka 4.3 advertises something else than its schemas define. Version 6 of InitProducerId is not stable yet;
 # Produce below 3 is advertised because librdkafka breaks on a higher minimum, and refused when used.
 ADVERTISED = {ApiKey.PRODUCE: (0, 13), ApiKey.INIT_PRODUCER_ID: (0, 5)}
@@ -69,6 +88,8 @@ class Handler(NamedTuple):
     flexible_from: int
     request_class: type[TopLevel]
     handle: Callable[..., Any]
+    wants_newest: Callable[[Broker, Call, Any], bool] | None
+    """Whether a request is answered from the newest metadata; else it is from what this broker happens to know."""
 
 
 def advertised() -> tuple[ServedApi, ...]:
@@ -81,8 +102,13 @@ def load_handlers() -> dict[int, Handler]:
     for key in SERVED:
         spec = API[key]
         module = import_module(f"ottla.broker.handlers.{key.name.lower()}")
+        wants_newest = _always if key in ON_NEWEST_METADATA else getattr(module, "wants_newest", None)
         most = ADVERTISED.get(key, (0, spec.max_version))[1]
         handlers[int(key)] = Handler(
-            spec.name, spec.min_version, most, spec.flexible_from, spec.request_class, module.handle
+            spec.name, spec.min_version, most, spec.flexible_from, spec.request_class, module.handle, wants_newest
         )
     return handlers
+
+
+def _always(broker: Broker, call: Call, request: object) -> bool:
+    return True

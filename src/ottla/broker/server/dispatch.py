@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from typing import Any
 
 import msgspec
@@ -67,6 +67,8 @@ class Dispatcher:
         return codec.encode(response, version)
 
     def _run(self, handler: Handler, call: Call, request: TopLevel) -> Response | Parked:
+        if handler.wants_newest is not None and handler.wants_newest(self._broker, call, request):
+            return self._park(handler, call, request, self._run_on_newest(handler, call, request))
         try:
             outcome = handler.handle(self._broker, call, request)
         except ApiError as error:
@@ -81,6 +83,11 @@ class Dispatcher:
         if asyncio.isfuture(outcome):
             return self._park(handler, call, request, _wait(outcome))
         raise AssertionError(f"{handler.name} answered with {outcome!r}")
+
+    async def _run_on_newest(self, handler: Handler, call: Call, request: TopLevel) -> Response:
+        await self._broker.metadata.refresh()
+        outcome: Response | Awaitable[Response] = handler.handle(self._broker, call, request)
+        return await outcome if inspect.isawaitable(outcome) else outcome
 
     def _park(
         self, handler: Handler, call: Call, request: TopLevel, coroutine: Coroutine[Any, Any, Response]

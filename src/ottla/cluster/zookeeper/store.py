@@ -68,6 +68,7 @@ CHANGES_KEPT = 400
 CHANGES_TRIMMED_AT_ONCE = 200
 RETRY_SECONDS = 1.0
 BREATH_SECONDS = 0.05
+REFRESH_SECONDS = 1.0
 
 
 class ZooKeeperStore:
@@ -81,6 +82,10 @@ class ZooKeeperStore:
         self._session = Session.CONNECTED
         self._reachable = asyncio.Event()
         self._wake = asyncio.Event()
+        self._next_refresh: asyncio.Task[None] | None = None
+        """The one that has not begun yet: whoever asks meanwhile is served by it too."""
+        self._refreshes: set[asyncio.Task[None]] = set()
+        self._refreshing = asyncio.Lock()
         self._changes = ChangeLog(client, self._wake.set, lambda: self._image, self._publish)
         self._brokers = Watched(self._wake.set)
         self._controller = Watched(self._wake.set)
@@ -144,7 +149,25 @@ class ZooKeeperStore:
         if self._follower is not None:
             self._follower.cancel()
             await asyncio.wait([self._follower])
+        for refresh in self._refreshes:
+            refresh.cancel()
         await self._client.close()
+
+    async def refresh(self) -> None:
+        if self._session is not Session.CONNECTED:
+            return
+        if self._next_refresh is None:
+            self._next_refresh = asyncio.create_task(self._refresh())
+            self._refreshes.add(self._next_refresh)
+            self._next_refresh.add_done_callback(self._refreshes.discard)
+        await asyncio.wait([self._next_refresh], timeout=REFRESH_SECONDS)
+
+    async def _refresh(self) -> None:
+        async with self._refreshing:
+            self._next_refresh = None
+            with contextlib.suppress(OttlaError):  # `_follow` meets it too, and says it
+                await self._client.sync()
+                await self._changes.catch_up()
 
     # -- commits
 

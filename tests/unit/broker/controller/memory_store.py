@@ -71,6 +71,9 @@ class MemoryStore:
         for callback in tuple(self.subscribers):
             callback(change)
 
+    async def refresh(self) -> None:
+        """Everybody sees it at once."""
+
     async def register_broker(self, broker: BrokerImage) -> None:
         self.publish(replace(self.image, brokers={**self.image.brokers, broker.id: broker}))
 

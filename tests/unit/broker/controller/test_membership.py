@@ -31,16 +31,16 @@ def led(leader: int, isr: tuple[int, ...], epoch: int = 0) -> PartitionImage:
 
 def test_everything_that_can_be_handed_over_is() -> None:
     store = with_topic(led(1, (1, 2, 3)), led(2, (2, 1)), led(1, (1,)), led(3, (3, 2)))
-    asyncio.run(hand_over(store, 1, CLOCK))
+    asyncio.run(hand_over(store, 1, CLOCK, floor=lambda topic: 1))
     assert store.image.topics["a"].partitions == (led(2, (2, 3), 1), led(2, (2,)), led(1, (1,)), led(3, (3, 2)))
     assert len(store.commits) == 1
 
 
 def test_what_it_leads_can_be_handed_over_first() -> None:
     store = with_topic(led(1, (1, 2, 3)), led(2, (2, 1)))
-    asyncio.run(hand_over(store, 1, CLOCK, only_led=True))
+    asyncio.run(hand_over(store, 1, CLOCK, only_led=True, floor=lambda topic: 1))
     assert store.image.topics["a"].partitions == (led(2, (2, 3), 1), led(2, (2, 1)))
-    asyncio.run(hand_over(store, 1, CLOCK))
+    asyncio.run(hand_over(store, 1, CLOCK, floor=lambda topic: 1))
     assert store.image.topics["a"].partitions == (led(2, (2, 3), 1), led(2, (2,)))
 
 
@@ -51,14 +51,14 @@ def test_whoever_was_quicker_is_not_overwritten() -> None:
         store.write(partition_writes({("a", 0): led(1, (1, 3))}, store.image, store.version))
 
     store.before_commit = [shrink]
-    asyncio.run(hand_over(store, 1, CLOCK))
+    asyncio.run(hand_over(store, 1, CLOCK, floor=lambda topic: 1))
     assert store.image.topics["a"].partitions == (led(3, (3,), 1),)
 
 
 def test_without_a_store_nothing_is_waited_for() -> None:
     store = with_topic(led(1, (1, 2)))
     store.session = Session.SUSPENDED
-    asyncio.run(hand_over(store, 1, CLOCK))
+    asyncio.run(hand_over(store, 1, CLOCK, floor=lambda topic: 1))
     assert not store.commits
 
 
@@ -69,7 +69,7 @@ def test_a_store_that_fails_is_tried_again() -> None:
         raise StoreError("gone for a moment")
 
     store.before_commit = [fail]
-    asyncio.run(hand_over(store, 1, CLOCK))
+    asyncio.run(hand_over(store, 1, CLOCK, floor=lambda topic: 1))
     assert store.image.topics["a"].partitions == (led(2, (2,), 1),)
 
 

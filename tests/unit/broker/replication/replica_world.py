@@ -143,6 +143,9 @@ class WorldStore:
             raise self.trouble
         self._shared.write(writes)
 
+    async def refresh(self) -> None:
+        """Everybody sees it at once."""
+
     async def register_broker(self, broker: BrokerImage) -> None:
         self._shared.epoch += 1
         brokers = {**self._shared.image.brokers, broker.id: replace(broker, epoch=self._shared.epoch)}
