@@ -100,6 +100,7 @@ def test_replicas_that_fall_behind_meanwhile_are_told_after(
     with pytest.raises(KafkaException) as told:
         producer.send(b"second")
     assert told.value.args[0].code() == KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    three_brokers.wait_for_isr(topic, {1})  # both are alive, and one is kept for what it has: all the same it is late
     three_brokers.links.heal()
     three_brokers.wait_until_settled(topic)
     assert values(three_brokers, topic) == [b"first", b"second"], "it was in the log of a leader that stayed"

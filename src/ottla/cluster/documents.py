@@ -60,6 +60,7 @@ class _PartitionState(Struct):
     isr: tuple[int, ...]
     controller_epoch: int = 0
     version: int = 1
+    late: tuple[int, ...] | UnsetType = UNSET
 
 
 class _Config(Struct):
@@ -167,6 +168,7 @@ def partition_document(partition: PartitionImage, controller_epoch: int = 0) -> 
             leader_epoch=partition.leader_epoch,
             isr=partition.isr,
             controller_epoch=controller_epoch,
+            late=partition.late or UNSET,
         )
     )
 
@@ -319,7 +321,7 @@ _decode_state = msgspec.json.Decoder(_PartitionState).decode
 def _partition(document: bytes | None, held: _Held, before: PartitionImage | None) -> PartitionImage:
     if document is not None:
         state = _decode_state(document)
-        return PartitionImage(state.leader, state.leader_epoch, held[0], state.isr, *held[1:])
+        return PartitionImage(state.leader, state.leader_epoch, held[0], state.isr, *held[1:], late=state.late or ())
     if before is None:
         return PartitionImage(NO_LEADER, 0, held[0], (), *held[1:])
     replicas, adding, removing = held

@@ -23,6 +23,7 @@ class PartitionImage(Struct, frozen=True):
     """Who holds a partition. The epoch grows with every change of leader, not with changes of the in-sync replicas.
 
     While it is being moved, `replicas` has the old and the new brokers; `adding` and `removing` tell which is which.
+    `late` are in-sync replicas that do not keep up, as their leader tells: kept for what they have (decision 0013).
     """
 
     leader: int
@@ -31,11 +32,14 @@ class PartitionImage(Struct, frozen=True):
     isr: tuple[int, ...]
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    late: tuple[int, ...] = ()
 
 
-def kept_although_dead(partition: PartitionImage, alive: Container[int]) -> list[int]:
-    """In-sync replicas that are dead beside a living leader: kept for what they have, no help to anybody now."""
-    return [replica for replica in partition.isr if replica not in alive] if partition.leader in alive else []
+def no_help(partition: PartitionImage, alive: Container[int]) -> list[int]:
+    """In-sync replicas that are dead or late beside a living leader: nobody is to count on them now."""
+    if partition.leader not in alive:
+        return []
+    return [replica for replica in partition.isr if replica not in alive or replica in partition.late]
 
 
 class TopicImage(Struct, frozen=True):

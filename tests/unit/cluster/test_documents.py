@@ -30,6 +30,7 @@ partitions = st.builds(
     leader_epoch=st.integers(0, 2**31 - 1),
     replicas=st.lists(ids, min_size=1, unique=True).map(tuple),
     isr=st.lists(ids, unique=True).map(tuple),
+    late=st.lists(ids, unique=True, max_size=2).map(tuple),
 )
 topics = st.builds(
     TopicImage,

@@ -113,7 +113,7 @@ def _first_election(partition: PartitionImage, alive: Alive) -> PartitionImage |
 
 
 def _led_by(partition: PartitionImage, leader: int, isr: tuple[int, ...]) -> PartitionImage:
-    return replace(partition, leader=leader, leader_epoch=partition.leader_epoch + 1, isr=isr)
+    return replace(partition, leader=leader, leader_epoch=partition.leader_epoch + 1, isr=isr, late=())
 
 
 def _first(replicas: tuple[int, ...], candidates: tuple[int, ...]) -> int:

@@ -6,7 +6,7 @@ the next request goes on. There are no eligible leader replicas beyond the in-sy
 
 from ottla.broker.handlers import authorized_operations
 from ottla.broker.handlers.context import Broker, Call
-from ottla.cluster.image import NO_LEADER, ClusterImage, TopicImage, kept_although_dead
+from ottla.cluster.image import NO_LEADER, ClusterImage, TopicImage, no_help
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import INTERNAL_TOPICS, check_topic_name
 from ottla.protocol.messages.describe_topic_partitions import (
@@ -54,15 +54,15 @@ def _topic(topic: TopicImage, image: ClusterImage, first: int, limit: int) -> De
         topic_authorized_operations=authorized_operations.ON_TOPIC,
     )
     for number, state in enumerate(topic.partitions[first : first + limit], start=first):
-        dead = kept_although_dead(state, image.brokers)
+        idle = no_help(state, image.brokers)
         described.partitions.append(
             DescribeTopicPartitionsResponsePartition(
                 partition_index=number,
                 leader_id=state.leader if state.leader in image.brokers else NO_LEADER,
                 leader_epoch=state.leader_epoch,
                 replica_nodes=list(state.replicas),
-                isr_nodes=[replica for replica in state.isr if replica not in dead],
-                eligible_leader_replicas=dead,  # they have everything that is committed
+                isr_nodes=[replica for replica in state.isr if replica not in idle],
+                eligible_leader_replicas=idle,  # they have everything that is committed
                 last_known_elr=[],
                 offline_replicas=[replica for replica in state.replicas if replica not in image.brokers],
             )

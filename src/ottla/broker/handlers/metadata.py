@@ -9,7 +9,7 @@ from typing import Any
 
 from ottla.broker.handlers import authorized_operations
 from ottla.broker.handlers.context import Broker, Call
-from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage, kept_although_dead
+from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage, no_help
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import INTERNAL_TOPICS, NO_TOPIC_ID, TRANSACTION_STATE, check_topic_name
 from ottla.protocol.messages.metadata import (
@@ -173,7 +173,7 @@ class _Describer:
         elif leader not in self._reachable:
             error, leader = self._unreachable_error, NO_LEADER
         offline = [broker for broker in state.replicas if broker not in self._alive]
-        kept = kept_although_dead(state, self._alive)  # nobody is to count on them
-        isr = [broker for broker in state.isr if broker not in kept]
+        idle = no_help(state, self._alive)
+        isr = [broker for broker in state.isr if broker not in idle]
         seen = self._seen[state] = (error, leader, list(state.replicas), isr, offline)
         return seen

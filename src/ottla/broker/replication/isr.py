@@ -26,6 +26,7 @@ class _Change(NamedTuple):
     epoch: int
     before: tuple[int, ...]
     isr: tuple[int, ...]
+    late: tuple[int, ...]
     write: Write
 
 
@@ -91,9 +92,10 @@ class IsrWriter:
         if isr is None:
             return None
         partition.isr_change_begins(isr)
-        state = PartitionImage(partition.leader, partition.leader_epoch, partition.replicas, isr)
+        late = partition.lagging
+        state = PartitionImage(partition.leader, partition.leader_epoch, partition.replicas, isr, late=late)
         document = partition_document(state, self._store.image.controller_epoch)
-        return _Change(partition, partition.leader_epoch, partition.isr, isr, Write(path, document, version))
+        return _Change(partition, partition.leader_epoch, partition.isr, isr, late, Write(path, document, version))
 
     def _agrees(self, partition: Partition) -> bool:
         """Whether the partition is what the newest image says, which the version belongs to."""
@@ -101,10 +103,11 @@ class IsrWriter:
         if topic is None or topic.topic_id != partition.topic_id or partition.tp.partition >= len(topic.partitions):
             return False
         state = topic.partitions[partition.tp.partition]
-        return (state.leader, state.leader_epoch, state.isr) == (
+        return (state.leader, state.leader_epoch, state.isr, state.late) == (
             partition.leader,
             partition.leader_epoch,
             partition.isr,
+            partition.late,
         )
 
     async def _commit(self, changes: list[_Change]) -> None:
@@ -125,7 +128,8 @@ class IsrWriter:
         else:
             for change in changes:
                 self._uncertain.pop(change.partition, None)
-                logger.info("%s: in sync were %s, now %s", change.partition.tp, change.before, change.isr)
+                late = f", of which late: {change.late}" if change.late else ""
+                logger.info("%s: in sync were %s, now %s%s", change.partition.tp, change.before, change.isr, late)
         for change in changes:
             self._queue[change.partition] = None
 

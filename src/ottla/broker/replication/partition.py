@@ -29,7 +29,7 @@ NO_EPOCH = -1
 
 class Partition(Replica):
     __slots__ = (
-        "_leading", "_surroundings", "is_follower", "is_leader", "isr", "leader", "leader_epoch", "replicas",
+        "_leading", "_surroundings", "is_follower", "is_leader", "isr", "late", "leader", "leader_epoch", "replicas",
     )  # fmt: skip
 
     def __init__(self, log: Log, surroundings: Surroundings, high_watermark: int | None = None) -> None:
@@ -38,6 +38,7 @@ class Partition(Replica):
         self.leader_epoch = NO_EPOCH
         self.replicas: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
+        self.late: tuple[int, ...] = ()
         self.is_leader = False
         self.is_follower = False
         self._surroundings = surroundings
@@ -50,7 +51,7 @@ class Partition(Replica):
         before = (self.leader, self.leader_epoch, self.is_leader, self.is_follower)
         if self.log.failure is not None:
             return self._stay_out(state)
-        self.replicas, self.isr = state.replicas, state.isr
+        self.replicas, self.isr, self.late = state.replicas, state.isr, state.late
         self.leader, self.leader_epoch = state.leader, state.leader_epoch
         me = self._surroundings.node_id
         changed = before != (state.leader, state.leader_epoch, state.leader == me, state.leader not in (me, NO_LEADER))
@@ -72,7 +73,7 @@ class Partition(Replica):
         """Without a working log there is no part to play, whatever the metadata says."""
         had_part = self.is_leader or self.is_follower
         self._leave(ErrorCode.KAFKA_STORAGE_ERROR)
-        self.replicas, self.isr = state.replicas, state.isr
+        self.replicas, self.isr, self.late = state.replicas, state.isr, state.late
         self.leader, self.leader_epoch = state.leader, state.leader_epoch
         return had_part
 
@@ -313,6 +314,7 @@ class Partition(Replica):
         if leading.lagging and offset == log.end_offset:
             leading.lagging.discard(replica)
             has_moved = True
+            surroundings.isr_wanted(self)
         progress.fetched(replica, offset, start_offset, log.end_offset, surroundings.clock.monotonic(), broker_epoch)
         if pulse is not None:
             leading.pulses[replica] = pulse
@@ -346,7 +348,10 @@ class Partition(Replica):
         self._look_for_joiners()
 
     def wanted_isr(self) -> tuple[int, ...] | None:
-        """The in-sync replicas as they should be, if that is not what they are. None while a change is under way."""
+        """The in-sync replicas as they should be, if they or `lagging` are not what is written.
+
+        None while a change is under way.
+        """
         leading, surroundings = self._leading, self._surroundings
         if leading is None or leading.progress.pending is not None:
             return None
@@ -359,9 +364,15 @@ class Partition(Replica):
             and surroundings.is_current(replica, follower.broker_epoch)
             and now_s - leading.last_fetch(replica) <= progress.lag_max_s
         ]
-        if not late and not joining:
+        if not late and not joining and self.lagging == self.late:
             return None
         return (*(replica for replica in self.isr if replica not in late), *joining)
+
+    @property
+    def lagging(self) -> tuple[int, ...]:
+        """In-sync replicas that are behind, and are kept so that enough are left to lead if need be."""
+        behind: Collection[int] = self._leading.lagging if self._leading is not None else ()
+        return tuple(replica for replica in self.isr if replica in behind)
 
     def _dispensable(self, leading: Leading, late: list[int]) -> list[int]:
         """Those that can be left out: the latest first, and so many stay that min.insync.replicas are in sync.

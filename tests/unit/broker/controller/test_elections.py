@@ -6,7 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ottla.broker.controller.elections import elect, elect_preferred, hand_over, new_partition, rejoin
 from ottla.broker.controller.reassignments import begin, cancel, is_moving, settle
-from ottla.cluster.image import NO_LEADER, PartitionImage
+from ottla.cluster.image import NO_LEADER, PartitionImage, no_help
 from ottla.model.errors import ApiError
 
 BROKERS = range(1, 6)
@@ -41,6 +41,19 @@ def test_the_dead_stay_in_sync_where_fewer_than_the_floor_were_left() -> None:
     assert elect(led(1, isr=(1, 2)), {2, 3}, floor=2) == PartitionImage(2, 8, (1, 2, 3), (1, 2))
     assert elect(PartitionImage(1, 7, (1, 2), (1, 2)), {1}, floor=3) is None
     assert elect(PartitionImage(1, 7, (1,), (1,)), {1}, floor=2) is None
+
+
+def test_who_is_late_is_told_by_the_leader_that_knows() -> None:
+    late = PartitionImage(1, 7, (1, 2, 3), (1, 2), late=(2,))
+    assert elect(late, {1, 2}, floor=2) is None
+    assert elect(late, {2, 3}, floor=2) == PartitionImage(2, 8, (1, 2, 3), (1, 2)), "the next one finds out itself"
+
+
+def test_nobody_counts_on_the_dead_and_the_late() -> None:
+    assert no_help(led(1), {1, 2, 3}) == []
+    assert no_help(led(1), {1, 3}) == [2]
+    assert no_help(PartitionImage(1, 7, (1, 2, 3), (1, 2), late=(2, 3)), {1, 2, 3}) == [2]
+    assert no_help(PartitionImage(1, 7, (1, 2, 3), (1, 2), late=(2,)), {2, 3}) == [], "nobody leads: all of them may"
 
 
 def test_who_stops_stays_in_sync_where_fewer_than_the_floor_were_left() -> None:

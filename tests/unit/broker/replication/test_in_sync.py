@@ -90,6 +90,7 @@ def test_no_fewer_than_min_insync_replicas_are_left_in_sync(tmp_path: Path) -> N
             world.clock.ahead_s += 11
             await world.brokers[1].isr.check_all()
             await world.until(lambda: world.state().isr == (1, 2))
+            assert world.state().late == (2,), "everybody is told who does not help"
             assert not leader.enough_replicas
             refused = await world.brokers[1].produce(b"d")
             assert refused.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
@@ -97,6 +98,25 @@ def test_no_fewer_than_min_insync_replicas_are_left_in_sync(tmp_path: Path) -> N
             world.mend(1, 2)
             await world.until(lambda: leader.high_watermark == 3)
             assert (await world.brokers[1].produce(b"d")).error_code == 0
+            await world.until(lambda: world.state().late == ())
+
+    asyncio.run(run())
+
+
+def test_the_first_to_fall_behind_is_told_as_late_when_none_can_be_spared(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world_of(tmp_path, 1, 2) as world:
+            world.create(1, 2, min_insync_replicas="2")
+            await world.brokers[1].produce(b"a")
+            await world.settled()
+            world.cut(1, 2)
+            await world.brokers[1].produce(b"b", acks=1)
+            world.clock.ahead_s += 11
+            await world.brokers[1].isr.check_all()
+            await world.until(lambda: (world.state().isr, world.state().late) == ((1, 2), (2,)))
+            world.elect(1)
+            await world.brokers[1].isr.check_all()
+            await world.until(lambda: world.state().late == ())  # a new reign: it has the full time again
 
     asyncio.run(run())
 
