@@ -17,10 +17,10 @@ up: setup
 	$(BIN)/ottla up
 
 test: setup
-	$(BIN)/pytest tests
+	$(BIN)/python tools/run_tests.py
 
 test-cluster: setup
-	OTTLA_TEST_BROKERS=3 $(BIN)/pytest tests/clients tests/cli tests/transactions tests/server
+	OTTLA_TEST_BROKERS=3 $(BIN)/pytest tests/clients tests/cli tests/transactions tests/server tests/reliability tests/spark tests/pipelines tests/examples
 
 check: setup
 	$(BIN)/ruff check .

@@ -75,7 +75,7 @@ async def _consumer(broker: RunningBroker, group: str | None, **settings: object
 
 async def _create(broker: RunningBroker, name: str, partitions: int) -> str:
     async with _admin(broker) as admin:
-        await admin.create_topics([NewTopic(name, partitions, 1)])
+        await admin.create_topics([NewTopic(name, partitions, -1)])
     return name
 
 

@@ -93,7 +93,7 @@ class Group:
 def topic(ottla_broker: RunningBroker, unique: Unique) -> str:
     name = unique("new-groups")
     admin = AdminClient({"bootstrap.servers": ottla_broker.bootstrap}, logger=quiet)
-    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(30)
+    admin.create_topics([NewTopic(name, PARTITIONS)])[name].result(30)
     return name
 
 

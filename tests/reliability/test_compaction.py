@@ -157,7 +157,7 @@ def audit(table: dict[bytes, Operation], promised: dict[bytes, Operation], write
 def running() -> Iterator[RunningBroker]:
     with broker(SETTINGS) as started:
         admin = AdminClient({"bootstrap.servers": started.bootstrap}, logger=quiet)
-        topic = NewTopic(TOPIC, 1, 1, config={"cleanup.policy": "compact"})
+        topic = NewTopic(TOPIC, 1, config={"cleanup.policy": "compact"})
         admin.create_topics([topic])[TOPIC].result(30)
         yield started
 
@@ -221,7 +221,7 @@ def test_coordinators_reload_from_cleaned_logs() -> None:
     """Offsets, some of them committed in transactions, and producers survive the cleaning of the internal topics."""
     with broker(INTERNAL) as running:
         admin = AdminClient({"bootstrap.servers": running.bootstrap}, logger=quiet)
-        admin.create_topics([NewTopic(TOPIC, 3, 1)])[TOPIC].result(30)
+        admin.create_topics([NewTopic(TOPIC, 3)])[TOPIC].result(30)
         producers = [_transactional(running.bootstrap, f"writer-{number}") for number in range(3)]
         committed: dict[str, int] = {}
         rounds = 0

@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from ottla.model.errors import ErrorCode
 from ottla.protocol.records import NewRecord, encode_batch
 from ottla.testing import RunningBroker
-from ottla.testing.load import RECONNECT, quiet
-from ottla.testing.requests import create_topic, produce
+from ottla.testing.load import RECONNECT, quiet, read_log
+from ottla.testing.requests import create_topic
 from ottla.testing.waiting import wait_until
 from ottla.testing.wire import WireConnection
 
@@ -21,25 +21,17 @@ SECONDS_MAX = 30.0
 NOT_CLEAN = "was not stopped cleanly"
 
 
-def _send(running: RunningBroker, topic: str, values: list[bytes]) -> None:
-    with WireConnection(running.host, running.port) as connection:
-        for value in values:
-            assert produce(connection, topic, 0, [value]).error_code == ErrorCode.NONE
+def _send(running: RunningBroker, topic: str, values: list[bytes], partition: int = 0) -> None:
+    failures: list[object] = []
+    producer = Producer({"bootstrap.servers": running.bootstrap, "linger.ms": 0, **RECONNECT}, logger=quiet)
+    for value in values:
+        producer.produce(topic, value, partition=partition, on_delivery=lambda e, _: failures.append(e) if e else None)
+        assert producer.flush(SECONDS_MAX) == 0
+    assert failures == []
 
 
 def _values(running: RunningBroker, topic: str) -> list[bytes]:
-    consumer = Consumer({"bootstrap.servers": running.bootstrap, "group.id": "reader", **RECONNECT}, logger=quiet)
-    try:
-        _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=SECONDS_MAX)
-        consumer.assign([TopicPartition(topic, 0, 0)])
-        found: list[bytes] = []
-        while len(found) < end:
-            messages = consumer.consume(end - len(found), timeout=SECONDS_MAX)
-            assert messages, f"only {len(found)} of {end} records came"
-            found += [message.value() for message in messages]
-        return found
-    finally:
-        consumer.close()
+    return [value for _, _, value in read_log(running.bootstrap, topic, 1)]
 
 
 def _new_topic(running: RunningBroker, topic: str) -> None:
@@ -64,7 +56,7 @@ class _TopicChanges:
         while not self._stopping.is_set():
             number += 1
             name = f"changing-{number}"
-            if not self._done(name, lambda n: self._admin.create_topics([NewTopic(n, 3, 1)], request_timeout=2)):
+            if not self._done(name, lambda n: self._admin.create_topics([NewTopic(n, 3)], request_timeout=2)):
                 continue
             self.created.add(name)
             if number % 2:
@@ -101,10 +93,9 @@ def test_topics_created_and_deleted_under_kills_are_whole_or_gone(ottla_fresh_br
     listed = set(admin.list_topics(timeout=SECONDS_MAX).topics)
     assert not changes.created - listed, f"seed {seed}: created, acknowledged and not there"
     assert not changes.deleted & listed, f"seed {seed}: deleted, acknowledged and still there"
-    with WireConnection(running.host, running.port) as connection:
-        for name in sorted(listed):
-            for partition in range(3):
-                assert produce(connection, name, partition, [b"x"]).error_code == ErrorCode.NONE, (seed, name)
+    for name in sorted(listed):
+        for partition in range(3):
+            _send(running, name, [b"x"], partition)
 
     def directories() -> set[str]:
         return {path.name.rpartition("-")[0] for path in running.log_dirs[0].iterdir() if path.is_dir()}

@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages.fetch import FetchResponse
 from ottla.protocol.records import decode_batch, iterate_batches
 from ottla.testing import RunningBroker, broker
+from ottla.testing.load import quiet, read_log
 from ottla.testing.requests import FETCH_VERSION, create_topic, fetch_request, produce
 from ottla.testing.wire import WireConnection
 
@@ -59,9 +61,10 @@ def _check(running: RunningBroker, make_room: Callable[[], None]) -> None:
         assert _read_all(connection, "full") == acknowledged
     running.kill()
     running.restart()
-    with WireConnection(running.host, running.port) as connection:
-        assert _read_all(connection, "full") == acknowledged
-        assert produce(connection, "full", 0, [b"later"]).error_code == ErrorCode.NONE
+    assert [value for _, _, value in read_log(running.bootstrap, "full", 1)] == acknowledged
+    producer = Producer({"bootstrap.servers": running.bootstrap}, logger=quiet)
+    producer.produce("full", b"later")
+    assert producer.flush(30) == 0
 
 
 def test_files_that_may_not_grow(ottla_fresh_broker: RunningBroker) -> None:

@@ -35,7 +35,7 @@ CODECS = ("none", "lz4", "zstd", "none")
 def running() -> Iterator[RunningBroker]:
     with broker(SETTINGS) as started:
         admin = AdminClient({"bootstrap.servers": started.bootstrap}, logger=quiet)
-        admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(30)
+        admin.create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result(30)
         yield started
 
 

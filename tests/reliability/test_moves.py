@@ -41,7 +41,7 @@ def running(tmp_path: Path) -> Iterator[RunningBroker]:
     }
     with broker(settings) as started:
         clients = AdminClient({"bootstrap.servers": started.bootstrap}, logger=quiet)
-        clients.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(30)
+        clients.create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result(30)
         yield started
 
 

@@ -210,7 +210,7 @@ def _readings(progress: Progress) -> Iterator[int]:
 
 def _create_topics(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    topics = [NewTopic(name, world.PARTITIONS, 1) for name in (world.INPUT, world.OUTPUT, world.DEAD)]
+    topics = [NewTopic(name, world.PARTITIONS) for name in (world.INPUT, world.OUTPUT, world.DEAD)]
     for future in admin.create_topics(topics).values():
         future.result(30)
 

@@ -32,7 +32,7 @@ def client(request: pytest.FixtureRequest) -> Iterator[Client]:
 def topic(ottla_broker: RunningBroker, unique: Callable[[str], str]) -> str:
     name = unique("transactions")
     admin = AdminClient({"bootstrap.servers": ottla_broker.bootstrap}, logger=quiet)
-    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(30)
+    admin.create_topics([NewTopic(name, PARTITIONS)])[name].result(30)
     return name
 
 

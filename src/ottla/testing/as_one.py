@@ -43,7 +43,8 @@ class ClusterAsBroker(RunningBroker):
         return "".join(f"--- broker {number}\n{each.log_text()}" for number, each in self.cluster.brokers.items())
 
     def start(self) -> Self:
-        self.cluster.start()
+        """As of a single broker, it can be expected then that every partition is served."""
+        self.cluster.start().wait_until_settled()
         return self
 
     def launch(self) -> None:

@@ -138,13 +138,7 @@ class RunningCluster:
         return self.admin.list_topics(timeout=10.0)
 
     def partitions(self, topic: str | None = None) -> "dict[tuple[str, int], PartitionMetadata]":
-        topics = self.metadata().topics
-        return {
-            (name, number): partition
-            for name, found in topics.items()
-            if topic in (None, name)
-            for number, partition in found.partitions.items()
-        }
+        return _partitions(self.metadata(), topic)
 
     def leader_of(self, topic: str, partition: int = 0) -> int:
         """The id of the broker that leads a partition, once there is one among those that run."""
@@ -171,7 +165,7 @@ class RunningCluster:
         return chosen
 
     def wait_until_settled(self, topic: str | None = None, *, seconds: float = SETTLE_SECONDS_MAX) -> None:
-        """Every broker is known, every partition (of a topic) has a leader, and every replica is in sync."""
+        """Every broker is known, every partition (of a topic) has a leader that serves, every replica is in sync."""
 
         problems: list[str] = []
 
@@ -191,13 +185,26 @@ class RunningCluster:
             return ["no broker answers"]
         known = sorted(metadata.brokers)
         problems = [] if len(known) >= len(self.running) else [f"only brokers {known} are known"]
-        for name, found in metadata.topics.items():
-            if topic in (None, name):
-                problems += [
-                    f"{name}-{number} has replicas {each.replicas}, leader {each.leader}, in sync {each.isrs}"
-                    for number, each in found.partitions.items()
-                    if each.leader not in self.brokers or sorted(each.isrs) != sorted(each.replicas)
-                ]
+        partitions = _partitions(metadata, topic)
+        problems += [
+            f"{name}-{number} has replicas {each.replicas}, leader {each.leader}, in sync {each.isrs}"
+            for (name, number), each in partitions.items()
+            if each.leader not in self.brokers or sorted(each.isrs) != sorted(each.replicas)
+        ]
+        return problems or self._without_end(partitions)
+
+    def _without_end(self, partitions: Collection[tuple[str, int]]) -> list[str]:
+        """Those whose leaders are too new to know where they end: they will when their followers have asked them."""
+        from confluent_kafka import KafkaException, TopicPartition  # noqa: PLC0415
+        from confluent_kafka.admin import OffsetSpec  # noqa: PLC0415
+
+        asked = {TopicPartition(*place): OffsetSpec.latest() for place in partitions}
+        problems = []
+        for place, told in (self.admin.list_offsets(asked, request_timeout=5.0) if asked else {}).items():
+            try:
+                told.result()
+            except KafkaException as error:
+                problems.append(f"{place.topic}-{place.partition}: {error}")
         return problems
 
     def wait_for_isr(self, topic: str, members: set[int], *, partition: int = 0, seconds: float = 60.0) -> None:
@@ -223,6 +230,15 @@ class RunningCluster:
         with contextlib.suppress(KafkaException):
             return self.partitions(topic)
         return {}
+
+
+def _partitions(metadata: "ClusterMetadata", topic: str | None) -> "dict[tuple[str, int], PartitionMetadata]":
+    return {
+        (name, number): partition
+        for name, found in metadata.topics.items()
+        if topic in (None, name)
+        for number, partition in found.partitions.items()
+    }
 
 
 @contextlib.contextmanager
