@@ -16,6 +16,7 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitio
 from aiokafka.structs import OffsetAndMetadata
 
 from ottla.testing import RunningBroker
+from ottla.testing.running import brokers_wanted
 
 T = TypeVar("T")
 
@@ -75,7 +76,7 @@ async def _consumer(broker: RunningBroker, group: str | None, **settings: object
 
 async def _create(broker: RunningBroker, name: str, partitions: int) -> str:
     async with _admin(broker) as admin:
-        await admin.create_topics([NewTopic(name, partitions, -1)])
+        await admin.create_topics([NewTopic(name, partitions, brokers_wanted())])
     return name
 
 
