@@ -1,4 +1,4 @@
-"""Run all tests in two processes side by side: those that run Spark, and all others.
+"""Run all tests in two processes side by side: most of those that run Spark, and all others.
 
 Spark's tests keep a processor busy for minutes while the others mostly wait for brokers, elections and sessions. What
 pytest prints comes line by line from both, as files are done; failures and summaries come in the end, one by one.
@@ -10,7 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
-ON_SPARK = ("examples", "pipelines", "spark", "spark_reliability")
+ON_SPARK = ("pipelines", "spark", "spark_reliability")
+"""The examples run Spark too, and are with the others so that both halves take about as long."""
 POLITENESS = 5
 """How much Spark's tests stand back: they can wait, and a broker that waits too long is taken for dead."""
 

@@ -12,6 +12,7 @@ from ottla.testing.load import quiet
 from ottla.testing.waiting import wait_until
 
 TOPIC = "heavy"
+RECORDS = 8000  # several times what is copied in one go
 LIMIT = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
@@ -37,7 +38,7 @@ def test_a_replica_moves_slowly_and_is_seen_on_its_way(tmp_path: Path, capsys: p
 
         tool("topics", "--create", "--topic", TOPIC, "--partitions", "1")
         producer = Producer({"bootstrap.servers": running.bootstrap, "linger.ms": 5}, logger=quiet)
-        for number in range(2000):
+        for number in range(RECORDS):
             producer.produce(TOPIC, b"%d" % number + b"." * 500)
         assert producer.flush(30) == 0
         ((home, future),) = places()
@@ -52,7 +53,7 @@ def test_a_replica_moves_slowly_and_is_seen_on_its_way(tmp_path: Path, capsys: p
         assert found.keys() == {(home, False), (target, True)}
         lag = found[target, True]["offsetLag"]
         assert isinstance(lag, int)
-        assert 0 < lag <= 2000
+        assert 0 < lag <= RECORDS
         assert found[home, False]["offsetLag"] == 0
         limit("1000000000")
         wait_until(lambda: places().keys() == {(target, False)}, "the replica has moved", seconds=60)
