@@ -42,7 +42,8 @@ SAMPLE_SECONDS = 0.5
 FINISH_SECONDS_MAX = 900.0
 WIDTH_WITHOUT_TERMINAL = 110
 BATCHES = 8
-"""The orders are processed in about so many batches."""
+"""The orders are processed in about so many batches. What is late is known from the third batch on, as Spark goes by the
+watermark of the batch before last, and late orders are in the second half: fewer than six would be too few."""
 
 _COMMAND = [sys.executable, "-c", "import sys; from ottla.cli.main import main; sys.exit(main())"]
 
@@ -250,8 +251,8 @@ def pipeline_file(records: int) -> str:
 
 def _create_topics(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap}, logger=quiet)
-    wanted = [NewTopic(topic, PARTITIONS, 1) for topic in TOPICS]
-    wanted.append(NewTopic("customers", 1, 1, config={"cleanup.policy": "compact"}))
+    wanted = [NewTopic(topic, PARTITIONS) for topic in TOPICS]
+    wanted.append(NewTopic("customers", 1, config={"cleanup.policy": "compact"}))
     for made in admin.create_topics(wanted).values():
         made.result(30)
 
