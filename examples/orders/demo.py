@@ -42,8 +42,8 @@ SAMPLE_SECONDS = 0.5
 FINISH_SECONDS_MAX = 900.0
 WIDTH_WITHOUT_TERMINAL = 110
 BATCHES = 8
-"""The orders are processed in about so many batches. What is late is known from the third batch on, as Spark goes by the
-watermark of the batch before last, and late orders are in the second half: fewer than six would be too few."""
+"""The orders are processed in about so many batches. What is late is known from the third batch on, as Spark goes by
+the watermark of the batch before last, and late orders are in the second half: fewer than six would be too few."""
 
 _COMMAND = [sys.executable, "-c", "import sys; from ottla.cli.main import main; sys.exit(main())"]
 
