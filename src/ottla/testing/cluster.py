@@ -165,7 +165,7 @@ class RunningCluster:
         return chosen
 
     def wait_until_settled(self, topic: str | None = None, *, seconds: float = SETTLE_SECONDS_MAX) -> None:
-        """Every broker is known, every partition (of a topic) has a leader that serves, every replica is in sync."""
+        """Brokers and controller are known, every partition (of a topic) is served, every replica is in sync."""
 
         problems: list[str] = []
 
@@ -185,6 +185,8 @@ class RunningCluster:
             return ["no broker answers"]
         known = sorted(metadata.brokers)
         problems = [] if len(known) >= len(self.running) else [f"only brokers {known} are known"]
+        if metadata.controller_id not in known:
+            problems.append("there is no controller")
         partitions = _partitions(metadata, topic)
         problems += [
             f"{name}-{number} has replicas {each.replicas}, leader {each.leader}, in sync {each.isrs}"
@@ -279,4 +281,6 @@ def cluster(
             directory, brokers=brokers, zookeeper=ensemble, chroot=chroot, settings=settings, racks=racks, links=links
         )
         stack.callback(running.close)
-        yield running.start(started)
+        running.start(started)
+        running.controller_id()  # an admin client that finds none does not look again soon
+        yield running
