@@ -36,6 +36,7 @@ from ottla.testing.ledger import Audit, audit
 from ottla.testing.load import LoadProducer, read_log
 from ottla.testing.running import SettingValue
 
+ROOT = Path(__file__).resolve().parents[2]
 TOPIC = "ledger"
 PARTITIONS = 6
 PRODUCERS = 3
@@ -213,8 +214,8 @@ def run(running: RunningCluster, plan: Plan) -> Result:
     return Soak(running, plan).run()
 
 
-def in_rounds(plan: Plan, rounds: int, data: Path | None) -> int:
-    """Each round in a process of its own; prints what they found together."""
+def in_rounds(plan: Plan, rounds: int, data: Path | None) -> dict[str, Any]:
+    """Each round in a process of its own; returns what they found together."""
     found: list[dict[str, Any]] = []
     crashes = 0
     while len(found) < rounds and crashes <= rounds:
@@ -228,22 +229,20 @@ def in_rounds(plan: Plan, rounds: int, data: Path | None) -> int:
         if data is not None:
             command += ["--data", str(data / f"round-{number}")]
         print(f"round {len(found) + 1} of {rounds}, seed {plan.seed + number}", file=sys.stderr, flush=True)
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, cwd=ROOT)
         if done.returncode < 0:
             crashes += 1
             print(f"the clients died of signal {-done.returncode}: once more", file=sys.stderr, flush=True)
             continue
         found.append(json.loads(done.stdout) if done.stdout else {"clean": False})
-    together = {
+    return {
         "clean": len(found) == rounds and all(each["clean"] for each in found),
         "client_crashes": crashes,
         **{key: sum(each.get(key, 0) for each in found) for key in ("acknowledged", "copies", "refused", "seconds")},
-        **{key: max(each.get(key, 0.0) for each in found) for key in LONGEST},
+        **{key: max((each.get(key, 0.0) for each in found), default=0.0) for key in LONGEST},
         "faults": dict(sum((Counter(each.get("faults", {})) for each in found), Counter())),
         "rounds": found,
     }
-    print(json.dumps(together))
-    return 0 if together["clean"] else 1
 
 
 def main() -> int:
@@ -262,7 +261,9 @@ def main() -> int:
         writes_per_second=arguments.rate, brokers=arguments.brokers,
     )  # fmt: skip
     if arguments.rounds > 1:
-        return in_rounds(plan, arguments.rounds, arguments.data)
+        together = in_rounds(plan, arguments.rounds, arguments.data)
+        print(json.dumps(together))
+        return 0 if together["clean"] else 1
     gc.disable()  # a history is millions of objects that all stay; looking through them again and again is waste
     with cluster(
         plan.brokers, settings=SETTINGS, zookeeper=plan.zookeepers, cuttable=True, data_dir=arguments.data

@@ -1,26 +1,25 @@
 """Faults of all kinds while a cluster is written to: the short form of tests/cluster/soak.py."""
 
+import json
 import os
 import time
+from pathlib import Path
 
 import pytest
-from tests.cluster.soak import SETTINGS, Plan, run
-
-from ottla.testing.cluster import cluster
-from ottla.testing.zookeeper import ZooKeeperEnsemble
+from tests.cluster.soak import Plan, in_rounds
 
 SOAK = os.environ.get("OTTLA_SOAK") == "1"
 SEED = int(os.environ.get("OTTLA_SEED", time.time_ns() % 1_000_000_007))
-FAULTS, WRITES, COPIES = (100, 1_000_000, 100_000) if SOAK else (4, 12_000, 500)
+FAULTS, WRITES, COPIES, ROUNDS = (100, 1_000_000, 100_000, 4) if SOAK else (4, 12_000, 500, 1)
 
 
-@pytest.mark.timeout(7200 if SOAK else 240)
-def test_nothing_acknowledged_is_lost(ensemble: ZooKeeperEnsemble) -> None:
-    with cluster(3, settings=SETTINGS, zookeeper=ensemble, cuttable=True) as running:
-        result = run(running, Plan(FAULTS, WRITES, COPIES, SEED, writes_per_second=3_000 if SOAK else 1_000))
-        print(f"\n{result.to_json()}")
-        logs = "\n".join(each.log_text()[-2000:] for each in running.brokers.values())
-    assert result.clean, f"seed {SEED}: {result.to_json()}\n{logs}"
-    assert sum(result.faults.values()) == FAULTS
-    assert result.acknowledged >= WRITES
-    assert result.copies >= COPIES
+@pytest.mark.timeout(7200 if SOAK else 290)
+def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
+    """The clients are processes of their own: librdkafka may corrupt its heap around fenced producers."""
+    plan = Plan(FAULTS, WRITES, COPIES, SEED, writes_per_second=3_000 if SOAK else 1_000)
+    found = in_rounds(plan, ROUNDS, tmp_path)
+    print(f"\n{json.dumps(found)}")
+    assert found["clean"], f"seed {SEED}: {json.dumps(found)}; the brokers' logs are in {tmp_path}"
+    assert sum(found["faults"].values()) == FAULTS
+    assert found["acknowledged"] >= WRITES
+    assert found["copies"] >= COPIES
