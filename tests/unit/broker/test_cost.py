@@ -1,13 +1,11 @@
 """The cost of a request does not grow with what it does not touch. Counted in function calls: no clock is involved."""
 
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from uuid import uuid4
 
 import pytest
+from tests.unit.counting import calls_of
 
 from ottla.broker.storage.log import Log
 from ottla.broker.storage.manager import LogManager
@@ -33,22 +31,6 @@ def open_logs(directory: Path, count: int, settings: TopicSettings) -> tuple[Log
 
 def append(log: Log) -> None:
     log.append_as_leader(encode_batch([NewRecord(b"k", b"v" * 100, CLOCK.now_ms())]), 0, CLOCK.now_ms())
-
-
-def calls_of(action: Callable[[], object]) -> int:
-    count = 0
-
-    def profile(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal count
-        if event in ("call", "c_call"):
-            count += 1
-
-    sys.setprofile(profile)
-    try:
-        action()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 @pytest.mark.parametrize("offset_share", [0.0, 0.5])

@@ -1,13 +1,11 @@
 """A change costs what it changes: the same memory and the same calls, however many topics there are."""
 
-import gc
-import sys
 import tracemalloc
 import uuid
 from collections.abc import Callable
-from types import FrameType
 
 import pytest
+from tests.unit.counting import calls_of
 
 from ottla.cluster.documents import change_of_documents, partition_document, partition_path, topic_document, topic_path
 from ottla.cluster.image import ClusterImage, ImageChange, PartitionImage, TopicImage
@@ -36,13 +34,7 @@ def no_topic(image: ClusterImage) -> ImageChange:
 
 
 def bytes_and_calls(change: Callable[[ClusterImage], ImageChange], image: ClusterImage) -> tuple[int, int]:
-    """The most memory it takes, and how many functions it calls, those written in C among them."""
-    calls = 0
-
-    def count(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
+    """The most memory it takes, and how many functions it calls."""
     change(image)  # whatever is made once is made now
     tracemalloc.start()
     try:
@@ -50,15 +42,8 @@ def bytes_and_calls(change: Callable[[ClusterImage], ImageChange], image: Cluste
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    gc.disable()  # others are called when it begins and ends (hypothesis measures it)
-    sys.setprofile(count)
-    try:
-        change(image)
-    finally:
-        sys.setprofile(None)
-        gc.enable()
     assert kept.topics
-    return most, calls
+    return most, calls_of(lambda: change(image))
 
 
 @pytest.mark.parametrize("change", [one_state, one_topic, no_topic])
