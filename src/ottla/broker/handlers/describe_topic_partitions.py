@@ -1,7 +1,8 @@
 """DescribeTopicPartitions, key 75, version 0.
 
 Partitions of topics in the order of their names, a limited number at a time; the cursor in the answer tells where
-the next request goes on. There are no eligible leader replicas beyond the in-sync ones.
+the next request goes on. Eligible leader replicas are in-sync ones that are dead or late, and kept
+for what they have (decision 0013).
 """
 
 from ottla.broker.handlers import authorized_operations

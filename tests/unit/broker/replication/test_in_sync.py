@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from tests.unit.broker.replication.replica_world import world_of
+from tests.unit.broker.replication.replica_world import World, world_of
 
 from ottla.cluster.store import CommitUncertain, StoreError
 from ottla.model.errors import ErrorCode
@@ -50,13 +50,18 @@ def test_an_idle_partition_does_not_lose_its_followers_at_the_next_record(tmp_pa
     asyncio.run(run())
 
 
+async def _cut_off_one_that_cannot_be_spared(world: World) -> None:
+    """Both replicas have a record, both are needed, and the follower hears of nothing from now on."""
+    world.create(1, 2, min_insync_replicas="2")
+    await world.brokers[1].produce(b"a")
+    await world.settled()
+    world.cut(1, 2)
+
+
 def test_too_few_in_sync_refuses_before_and_fails_after_the_append(tmp_path: Path) -> None:
     async def run() -> None:
         async with world_of(tmp_path, 1, 2) as world:
-            world.create(1, 2, min_insync_replicas="2")
-            await world.brokers[1].produce(b"a")
-            await world.settled()
-            world.cut(1, 2)
+            await _cut_off_one_that_cannot_be_spared(world)
             waiting = asyncio.ensure_future(world.brokers[1].produce(b"b", timeout_ms=60_000))
             await world.until(lambda: world.brokers[1].partition().log.end_offset == 2)
             world.clock.ahead_s += 11
@@ -106,10 +111,7 @@ def test_no_fewer_than_min_insync_replicas_are_left_in_sync(tmp_path: Path) -> N
 def test_the_first_to_fall_behind_is_told_as_late_when_none_can_be_spared(tmp_path: Path) -> None:
     async def run() -> None:
         async with world_of(tmp_path, 1, 2) as world:
-            world.create(1, 2, min_insync_replicas="2")
-            await world.brokers[1].produce(b"a")
-            await world.settled()
-            world.cut(1, 2)
+            await _cut_off_one_that_cannot_be_spared(world)
             await world.brokers[1].produce(b"b", acks=1)
             world.clock.ahead_s += 11
             await world.brokers[1].isr.check_all()
