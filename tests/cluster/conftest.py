@@ -35,5 +35,5 @@ def three_brokers(shared_cluster: RunningCluster, request: pytest.FixtureRequest
         yield shared_cluster
     for number, broker in shared_cluster.brokers.items():
         # Shown by pytest only when the test has failed.
-        lines = broker.log_text().splitlines()[-80:]
+        lines = broker.log_text().splitlines()[-40:]
         request.node.add_report_section("teardown", f"log of broker {number}", "\n".join(lines))

@@ -7,11 +7,14 @@ import os
 import sys
 from collections.abc import Callable
 
+from ottla.cli.once_in_a_while import OnceInAWhile
 from ottla.cli.output import CommandError
 from ottla.config.broker import BrokerSettings
 from ottla.config.listeners import ListenerAddress, opened_listeners
 
 LEVELS = ("debug", "info", "warning", "error")
+REPETITION_SECONDS = 10.0
+"""How often kazoo may say the same: it tries every server of ZooKeeper many times a second while none is there."""
 
 log = logging.getLogger("ottla.cli")
 
@@ -29,6 +32,7 @@ def run_broker(settings: BrokerSettings, *, announce: Callable[[str], None], log
     logging.basicConfig(
         stream=sys.stderr, level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    logging.getLogger("kazoo.client").addFilter(OnceInAWhile(REPETITION_SECONDS))
     for listener in opened_listeners(settings):
         if not is_loopback(listener):
             log.warning(

@@ -341,6 +341,9 @@ class LogManager:
     # -- moving logs to other directories; all on the loop
 
     def directory_at(self, path: str) -> LogDir | None:
+        """The one at a path that a client names, which may be no path at all."""
+        if "\0" in path:
+            return None
         resolved = os.path.realpath(path)
         return next((directory for directory in self.dirs if directory.path == resolved), None)
 

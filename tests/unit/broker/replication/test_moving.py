@@ -141,6 +141,7 @@ async def test_who_asks_wrongly_is_told(kit: Kit) -> None:
     fill(kit.manager.create(TP, uuid.uuid4()), 5)
     moves = kit.moves()
     assert refusal(moves, TP, "/nowhere") == ErrorCode.LOG_DIR_NOT_FOUND
+    assert refusal(moves, TP, "\0no path") == ErrorCode.LOG_DIR_NOT_FOUND
     assert refusal(moves, TopicPartition("x" * 240, 0), kit.path("two")) == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert refusal(moves, OTHER, kit.path("two"), assigned=False) == ErrorCode.REPLICA_NOT_AVAILABLE
     kit.manager.create(OTHER, uuid.uuid4())
