@@ -8,11 +8,13 @@ of the log, and nothing of the rest costs anything.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
+from typing import NoReturn
 
 from ottla.broker.replication.leading import Leading, Pulse, Surroundings
 from ottla.broker.replication.progress import Progress
 from ottla.broker.replication.replica import Replica, tell
 from ottla.broker.replication.suspension import may_go_on
+from ottla.broker.replication.turned_away import TurnedAway
 from ottla.broker.replication.waiters import CommitWait
 from ottla.broker.storage.log import AppendResult, Log
 from ottla.broker.storage.markers import Marker
@@ -29,7 +31,8 @@ NO_EPOCH = -1
 
 class Partition(Replica):
     __slots__ = (
-        "_leading", "_surroundings", "is_follower", "is_leader", "isr", "late", "leader", "leader_epoch", "replicas",
+        "_leading", "_surroundings", "_turned_away",
+        "is_follower", "is_leader", "isr", "late", "leader", "leader_epoch", "replicas",
     )  # fmt: skip
 
     def __init__(self, log: Log, surroundings: Surroundings, high_watermark: int | None = None) -> None:
@@ -43,6 +46,7 @@ class Partition(Replica):
         self.is_follower = False
         self._surroundings = surroundings
         self._leading: Leading | None = None
+        self._turned_away: TurnedAway | None = None
 
     # -- roles
 
@@ -203,14 +207,30 @@ class Partition(Replica):
     def append(self, records: bytearray | memoryview, now_ms: int, *, acks: int = ACKS_ALL) -> AppendResult:
         """Append a producer's batch. With acks=all enough replicas must be in sync before anything is written."""
         log = self.log
-        if not self.is_leader:
-            self.check_leader()
-        if acks == ACKS_ALL and log.config.min_insync_replicas > 1:
-            self.check_enough_replicas()
+        if not self.is_leader or (acks == ACKS_ALL and log.config.min_insync_replicas > 1 and not self.enough_replicas):
+            self._turn_away(records)
+        if self._turned_away is not None:
+            self._check_turn(records)
         result = log.append_as_leader(records, self.leader_epoch, now_ms)
         if self.readers or self.followers:
             self._tell_appended(result.byte_count)
         return result
+
+    def _turn_away(self, records: bytearray | memoryview) -> NoReturn:
+        if self._turned_away is None:
+            self._turned_away = TurnedAway()
+        self._turned_away.note(records, self.log.producers.entries, self._surroundings.clock.monotonic())
+        self.check_leader()
+        raise self._too_few(ErrorCode.NOT_ENOUGH_REPLICAS)
+
+    def _check_turn(self, records: bytearray | memoryview) -> None:
+        """Refuse what was sent behind a batch that was turned away and has not come again."""
+        assert self._turned_away is not None
+        known, now_s = self.log.producers.entries, self._surroundings.clock.monotonic()
+        if self._turned_away.overtakes(records, known, now_s):
+            raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, "a batch before this one was refused: send both again")
+        if not self._turned_away:
+            self._turned_away = None
 
     def append_internal(self, records: bytearray, now_ms: int) -> AppendResult:
         """Append a batch that this broker's own coordinator wrote."""
