@@ -297,7 +297,12 @@ class WorldBroker:
         return found
 
     async def produce(
-        self, *values: bytes, number: int = 0, acks: int = -1, timeout_ms: int = 5_000, batch: bytes | None = None
+        self,
+        *values: bytes,
+        number: int = 0,
+        acks: int = -1,
+        timeout_ms: int = 5_000,
+        batch: bytes | bytearray | None = None,
     ) -> Any:
         """The partition's answer to a produce of one batch."""
         now_ms = self.clock.now_ms()
