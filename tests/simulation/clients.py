@@ -52,6 +52,10 @@ GROUP, TRANSACTION = 0, 1
 LATEST = -1
 _VALUE = struct.Struct(">q")
 
+ACCEPTED = (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
+FORGOTTEN = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
+"""What an idempotent producer is told when the broker does not know what came before."""
+
 Failures = (ClientError, ApiError)
 """What a client meets when brokers fail: it looks again who leads and tries once more."""
 
@@ -160,12 +164,16 @@ class Client:
         self, broker: int, request: TopLevel, answer: type[R], *, max_version: int | None = None,
         timeout_s: float = REQUEST_SECONDS_MAX,
     ) -> R:  # fmt: skip
+        connection = await self.connected(broker)
+        return await connection.call(request, answer, timeout_s=timeout_s, max_version=max_version)
+
+    async def connected(self, broker: int) -> Connection:
         connection = self._connections.get(broker)
         if connection is None or not connection.usable:
             connection = self._connections[broker] = await Connection.open(
                 f"broker-{broker}", BASE_PORT + broker, client_id=self.host.name, timeout_s=CONNECT_SECONDS_MAX
             )
-        return await connection.call(request, answer, timeout_s=timeout_s, max_version=max_version)
+        return connection
 
     def any_broker(self) -> int:
         return self._chance.choice(self._brokers)
@@ -284,6 +292,12 @@ class PlainProducer(Client):
             await self.pause(0.5)
 
     async def send(self, partition: TopicPartition, count: int) -> None:
+        sends = self._new_sends(partition, count)
+        offset = await (self._deliver(partition, sends) if self._acks == -1 else self._try(partition, sends))
+        if offset is not None:
+            self._acknowledged(sends, offset)
+
+    def _new_sends(self, partition: TopicPartition, count: int) -> list[Send]:
         sends = []
         for _ in range(count):
             transaction = self.history.new_transaction()
@@ -294,9 +308,7 @@ class PlainProducer(Client):
             self.history.invoke(send)
             self.history.invoke(Commit(process=self._process, invoked=self.history.now(), transaction=transaction))
             sends.append(send)
-        offset = await (self._deliver(partition, sends) if self._acks == -1 else self._try(partition, sends))
-        if offset is not None:
-            self._acknowledged(sends, offset)
+        return sends
 
     def _acknowledged(self, sends: list[Send], offset: int) -> None:
         for number, send in enumerate(sends):
@@ -319,10 +331,10 @@ class PlainProducer(Client):
                 await self.pause()
                 continue
             code = ErrorCode(answer.error_code)
-            if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+            if code in ACCEPTED:
                 self._sequences[partition] = sequence + len(sends)
                 return answer.base_offset
-            if code in (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID):
+            if code in FORGOTTEN:
                 self.history.broken_sequences.append(f"{partition}: {code.name} at sequence {sequence}")
                 await self._start_anew()
                 return None

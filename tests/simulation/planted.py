@@ -23,6 +23,7 @@ from ottla.broker.handlers import fetch, list_offsets
 from ottla.broker.replication.fetchers import Fetcher
 from ottla.broker.replication.partition import Partition
 from ottla.broker.replication.progress import Progress
+from ottla.broker.replication.turned_away import TurnedAway
 from ottla.broker.storage.boot import BootRecord
 from ottla.cluster.image import ClusterImage, ImageChange, PartitionImage
 from ottla.cluster.zookeeper.store import ZooKeeperStore
@@ -175,6 +176,12 @@ PLANTED = (
         "acks=all is answered by the leader alone",
         ("AcknowledgedIsNeverLost",),
         _patched(Partition, "on_committed", _committed_at_once),
+    ),
+    Planted(
+        "a batch overtakes one that was refused before it",
+        ("AcknowledgedIsNeverLost",),
+        _patched(TurnedAway, "overtakes", lambda *_: False),
+        ("cut-off", "partition", "pause", "zookeeper-expiry"),
     ),
     Planted(
         "followers keep what their leader does not have",

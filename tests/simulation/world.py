@@ -28,6 +28,7 @@ from tests.simulation.invariants import EverythingHeals, Invariant, NothingUnexp
 from tests.simulation.loop import HOST, START_SECONDS, Deadlock, Endless, Host, SimulatedLoop, host_context
 from tests.simulation.network import Network
 from tests.simulation.observer import Observer, StateWrite
+from tests.simulation.pipelining import PipeliningProducer
 from tests.simulation.transactors import Committer, Copier, Transactor
 from tests.simulation.zookeeper_model import ZooKeeperModel
 
@@ -241,6 +242,7 @@ class World:
         self._clients = [
             self.new_client(PlainProducer, partitions=inputs, acks=-1),
             self.new_client(PlainProducer, partitions=inputs, acks=1),
+            self.new_client(PipeliningProducer, partitions=inputs, acks=-1),
             self.new_client(Transactor, transactional_id="transactor", partitions=inputs),
             self.new_client(Copier, transactional_id="copier", group="copiers", source=inputs[0], target=outputs[0]),
             self.new_client(Reader, partitions=inputs + outputs, committed=True),

@@ -109,6 +109,9 @@ class EmbeddedStore:
         task.add_done_callback(self._commits.discard)
         await asyncio.shield(task)
 
+    async def connected(self, within_s: float) -> None:
+        """It is here."""
+
     async def refresh(self) -> None:
         """Nobody else writes here."""
 

@@ -95,6 +95,9 @@ class MetadataStore(Protocol):
         the moment of writing.
         """
 
+    async def connected(self, within_s: float) -> None:
+        """Returns when the store can be asked, or after so long: what is away for a moment is waited for."""
+
     async def refresh(self) -> None:
         """Returns when the image has all that was committed, through any broker, before this was called.
 

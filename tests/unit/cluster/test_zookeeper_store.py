@@ -120,6 +120,22 @@ def test_a_store_that_does_not_answer_is_not_waited_for(world: World) -> None:
     world.run(scenario())
 
 
+def test_a_store_that_is_away_for_a_moment_is_waited_for_when_something_is_to_be_changed(world: World) -> None:
+    async def scenario() -> None:
+        store = await opened(world, "a")
+        await store.connected(0.0)
+        world.cut("a")
+        await until(lambda: store.session is not Session.CONNECTED)
+        await store.connected(0.0)
+        assert store.session is not Session.CONNECTED, "no longer than it is allowed to"
+        await store.connected(30.0)
+        assert store.session is Session.CONNECTED
+        await store.commit(creation("topic"))
+        await closed(store)
+
+    world.run(scenario())
+
+
 def test_whoever_is_too_late_finds_what_the_other_wrote(world: World) -> None:
     async def scenario() -> None:
         first, second = await opened(world, "a"), await opened(world, "b")

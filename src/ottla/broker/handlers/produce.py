@@ -78,7 +78,7 @@ def _targets(broker: Broker, call: Call, topic: TopicProduceData) -> list[Target
     found = []
     for data in topic.partition_data:
         try:
-            found.append(Target(data, broker.partitions.get((name, data.index))))
+            found.append(Target(data, broker.partitions.get_for((name, data.index), data.records)))
         except ApiError as error:
             found.append(Target(data, error))
     return found
@@ -102,9 +102,10 @@ def _append_all(broker: Broker, call: Call, request: ProduceRequest, targets: Ta
                 result = partition.append(records, now_ms, acks=acks)
                 if partition.flush_due or (acks == ACKS_ALL and partition.high_watermark <= result.last_offset):
                     unsettled.append(Unsettled(outcomes, len(outcomes), partition, result.last_offset + 1))
+                code = ErrorCode.NONE if result.base_offset >= 0 else ErrorCode.DUPLICATE_SEQUENCE_NUMBER
                 outcomes.append(
                     PartitionOutcome(
-                        data.index, 0, result.base_offset, result.log_append_time_ms, result.log_start_offset
+                        data.index, code, result.base_offset, result.log_append_time_ms, result.log_start_offset
                     )
                 )
             except ApiError as error:

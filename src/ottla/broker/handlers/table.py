@@ -76,6 +76,19 @@ ON_NEWEST_METADATA = frozenset(
     }
 )
 
+# A change waits for a store that is away for a moment, as ZooKeeper is while it elects a leader.
+CHANGES_METADATA = frozenset(
+    {
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+    }
+)
+
 # Where Kafka 4.3 advertises something else than its schemas define. Version 6 of InitProducerId is not stable yet;
 # Produce below 3 is advertised because librdkafka breaks on a higher minimum, and refused when used.
 ADVERTISED = {ApiKey.PRODUCE: (0, 13), ApiKey.INIT_PRODUCER_ID: (0, 5)}
@@ -90,6 +103,7 @@ class Handler(NamedTuple):
     handle: Callable[..., Any]
     wants_newest: Callable[[Broker, Call, Any], bool] | None
     """Whether a request is answered from the newest metadata; else it is from what this broker happens to know."""
+    changes_metadata: bool
 
 
 def advertised() -> tuple[ServedApi, ...]:
@@ -105,7 +119,14 @@ def load_handlers() -> dict[int, Handler]:
         wants_newest = _always if key in ON_NEWEST_METADATA else getattr(module, "wants_newest", None)
         most = ADVERTISED.get(key, (0, spec.max_version))[1]
         handlers[int(key)] = Handler(
-            spec.name, spec.min_version, most, spec.flexible_from, spec.request_class, module.handle, wants_newest
+            spec.name,
+            spec.min_version,
+            most,
+            spec.flexible_from,
+            spec.request_class,
+            module.handle,
+            wants_newest,
+            key in CHANGES_METADATA,
         )
     return handlers
 

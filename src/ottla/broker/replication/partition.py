@@ -8,7 +8,6 @@ of the log, and nothing of the rest costs anything.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
-from typing import NoReturn
 
 from ottla.broker.replication.leading import Leading, Pulse, Surroundings
 from ottla.broker.replication.progress import Progress
@@ -22,6 +21,7 @@ from ottla.broker.storage.validation import AppendOrigin
 from ottla.cluster.image import NO_LEADER, PartitionImage
 from ottla.config.topic import TopicSettings
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.protocol.compression import Buffer
 
 logger = logging.getLogger(__name__)
 
@@ -208,7 +208,9 @@ class Partition(Replica):
         """Append a producer's batch. With acks=all enough replicas must be in sync before anything is written."""
         log = self.log
         if not self.is_leader or (acks == ACKS_ALL and log.config.min_insync_replicas > 1 and not self.enough_replicas):
-            self._turn_away(records)
+            self.turn_away(records)
+            self.check_leader()
+            raise self._too_few(ErrorCode.NOT_ENOUGH_REPLICAS)
         if self._turned_away is not None:
             self._check_turn(records)
         result = log.append_as_leader(records, self.leader_epoch, now_ms)
@@ -216,12 +218,11 @@ class Partition(Replica):
             self._tell_appended(result.byte_count)
         return result
 
-    def _turn_away(self, records: bytearray | memoryview) -> NoReturn:
+    def turn_away(self, records: Buffer) -> None:
+        """This batch is refused for a reason that passes: what was sent behind it must not overtake it."""
         if self._turned_away is None:
             self._turned_away = TurnedAway()
         self._turned_away.note(records, self.log.producers.entries, self._surroundings.clock.monotonic())
-        self.check_leader()
-        raise self._too_few(ErrorCode.NOT_ENOUGH_REPLICAS)
 
     def _check_turn(self, records: bytearray | memoryview) -> None:
         """Refuse what was sent behind a batch that was turned away and has not come again."""

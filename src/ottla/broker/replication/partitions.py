@@ -17,6 +17,7 @@ from ottla.config.topic import TopicSettings
 from ottla.model.clock import Clock
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import NO_TOPIC_ID, TopicPartition
+from ottla.protocol.compression import Buffer
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +68,16 @@ class Partitions:
         if self._doubt.is_watching:
             self._check_may_serve(found)
         return found
+
+    def get_for(self, tp: tuple[str, int], records: Buffer | None) -> Partition:
+        """As `get`, for a batch to append. If it is refused, what was sent behind it must not overtake it."""
+        try:
+            return self.get(tp)
+        except ApiError:
+            found = self._by_name.get(tp)
+            if found is not None and records:
+                found.turn_away(records)
+            raise
 
     def get_led(self, tp: tuple[str, int]) -> Partition:
         """As `get`, for followers: that they fetch is what tells a leader in doubt that it still leads."""

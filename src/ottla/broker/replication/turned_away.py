@@ -9,7 +9,7 @@ acknowledged would then be there twice. So it is turned away as well, and everyt
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ottla.broker.storage.producer_state import SEQUENCE_MAX, ProducerEntry
+from ottla.broker.storage.producer_state import ProducerEntry, is_later
 from ottla.protocol.compression import Buffer
 from ottla.protocol.errors import MalformedMessage
 from ottla.protocol.records import NO_SEQUENCE, BatchHeader, read_header
@@ -80,14 +80,9 @@ def _has_come(batch: _Batch, entry: ProducerEntry | None) -> bool:
         entry is not None
         and entry.epoch == batch.epoch
         and entry.last_sequence != NO_SEQUENCE
-        and not _is_later(batch.sequence, entry.last_sequence)
+        and not is_later(batch.sequence, entry.last_sequence)
     )
 
 
 def _precedes(first: _Batch, second: _Batch) -> bool:
-    return first.epoch == second.epoch and _is_later(second.sequence, first.sequence)
-
-
-def _is_later(sequence: int, other: int) -> bool:
-    """Sequences begin again at 0 after the last, so nearness decides."""
-    return 0 < (sequence - other) & SEQUENCE_MAX <= SEQUENCE_MAX // 2
+    return first.epoch == second.epoch and is_later(second.sequence, first.sequence)

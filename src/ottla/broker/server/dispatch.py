@@ -29,6 +29,8 @@ from ottla.protocol.schema import TopLevel
 
 log = logging.getLogger(__name__)
 
+PATIENCE_MS_MAX = 10_000
+"""How long a change waits for a metadata store that is away; less if the request has less time."""
 
 _READY = (TopLevel, Raw, Parked, NoResponse, CloseConnection)
 
@@ -85,6 +87,9 @@ class Dispatcher:
         raise AssertionError(f"{handler.name} answered with {outcome!r}")
 
     async def _run_on_newest(self, handler: Handler, call: Call, request: TopLevel) -> Response:
+        if handler.changes_metadata:
+            patience_ms = getattr(request, "timeout_ms", PATIENCE_MS_MAX)
+            await self._broker.metadata.connected(min(max(0, patience_ms), PATIENCE_MS_MAX) / 1000)
         await self._broker.metadata.refresh()
         outcome: Response | Awaitable[Response] = handler.handle(self._broker, call, request)
         return await outcome if inspect.isawaitable(outcome) else outcome

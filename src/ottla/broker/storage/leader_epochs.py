@@ -37,6 +37,17 @@ class LeaderEpochs:
         self._update_latest()
         return True
 
+    def confirm(self, epoch: int, offset: int) -> None:
+        """A batch at `offset` says which epoch wrote it; entries that say otherwise were made for other records.
+
+        After a crash of the machine the file with the entries may be newer than the records: what was cut off is there
+        again, and what took its place is not.
+        """
+        if epoch >= 0 and self.epoch_at(offset) != epoch:
+            self.truncate_end(offset)
+            if self.latest != epoch:
+                self.assign(epoch, offset)
+
     def end_offset(self, epoch: int, log_end: int) -> tuple[int, int]:
         """The largest epoch not above the asked one, and the offset at which it ended; (-1, -1) when unknown."""
         if epoch == NO_EPOCH:

@@ -107,6 +107,7 @@ class ProducerState:
     def check(self, header: BatchHeader, *, from_client: bool) -> SentBatch | None:
         """Judge a batch before it is appended: None means append it, a SentBatch that it is a retry of that one.
 
+        The SentBatch has no base offset if that is forgotten; its last offset is then one that comes later.
         Raises INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE. Coordinators write without
         sequence numbers, so only the epoch is judged for them.
         """
@@ -130,6 +131,8 @@ class ProducerState:
                     first, header.last_offset_delta
                 ):
                     return batch
+            if (forgotten := _forgotten(header, entry)) is not None:
+                return forgotten
         if epoch < entry.epoch:
             raise ApiError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -305,6 +308,21 @@ class ProducerState:
         self._verifying.clear()
 
 
+def _forgotten(header: BatchHeader, entry: ProducerEntry) -> SentBatch | None:
+    """What stands for a batch that was appended so long ago that its offset is not known any more, if it was.
+
+    Memory is short: five batches, and after a restart only the last one, which is all that a snapshot holds. A producer
+    may have had more of them on their way, and sends all of them again. Called out of order, librdkafka gives up.
+    """
+    sent = sequence_after(header.base_sequence, header.last_offset_delta)
+    if not entry.batches or NO_SEQUENCE in (sent, entry.last_sequence) or is_later(sent, entry.last_sequence):
+        return None
+    oldest = entry.batches[0]  # which it stands before
+    if is_later(sent, oldest.first_sequence) or sent == oldest.first_sequence:
+        return None
+    return SentBatch(header.base_sequence, sent, oldest.last_offset, oldest.last_offset - NO_OFFSET, NO_OFFSET)
+
+
 def _check_sequence(header: BatchHeader, entry: ProducerEntry) -> None:
     if header.producer_epoch != entry.epoch:
         in_order = header.base_sequence == 0 or entry.epoch == NO_PRODUCER_EPOCH
@@ -328,6 +346,11 @@ def sequence_after(sequence: int, steps: int) -> int:
     if sequence < 0:
         return NO_SEQUENCE
     return (sequence + steps) & SEQUENCE_MAX
+
+
+def is_later(sequence: int, other: int) -> bool:
+    """Whether it comes behind the other one. They begin again at 0 after the last, so nearness decides."""
+    return 0 < (sequence - other) & SEQUENCE_MAX <= SEQUENCE_MAX // 2
 
 
 def sequence_before(sequence: int, steps: int) -> int:

@@ -100,6 +100,7 @@ class _Opening:
         segments = [self._segment(base) for base in base_offsets(names, SUFFIX_LOG)]
         snapshots = base_offsets(names, SUFFIX_SNAPSHOT)
         epochs = self._read_epochs(segments)
+        noted = epochs.entries()
         if known.clean:
             segments, end_offset = self._trust(segments, epochs, names)
         else:
@@ -113,8 +114,9 @@ class _Opening:
             segments, end_offset = [self.create_segment(start_offset)], start_offset
             SnapshotFiles(self._directory, self._environment.disk, snapshots).remove_above(-1)
             snapshots = []
-        trimmed = epochs.truncate_end(end_offset)
-        if epochs.truncate_start(start_offset) or trimmed:
+        epochs.truncate_end(end_offset)
+        epochs.truncate_start(start_offset)
+        if epochs.entries() != noted:
             self._write_epochs(epochs)
         topic_id = parse_partition_metadata(read_text(os.path.join(self._directory, PARTITION_METADATA)))
         known = msgspec.structs.replace(known, start_offset=start_offset)
@@ -249,8 +251,7 @@ class _Opening:
             for position, header in verify_batches(segment.file, 0, segment.size, segment.base_offset):
                 builder.note(position, header)
                 next_offset, valid_bytes = header.next_offset, position + header.size
-                if header.leader_epoch > epochs.latest:
-                    epochs.assign(header.leader_epoch, header.base_offset)
+                epochs.confirm(header.leader_epoch, header.base_offset)
         except CorruptBatch as error:
             damage = str(error)
         if damage is not None:

@@ -81,6 +81,7 @@ class ZooKeeperStore:
         self._observers: list[SessionObserver] = []
         self._session = Session.CONNECTED
         self._reachable = asyncio.Event()
+        self._in_session = asyncio.Event()
         self._wake = asyncio.Event()
         self._next_refresh: asyncio.Task[None] | None = None
         """The one that has not begun yet: whoever asks meanwhile is served by it too."""
@@ -109,6 +110,7 @@ class ZooKeeperStore:
         store = cls(client)
         await client.start(store._on_session, timeout_s)
         store._reachable.set()
+        store._in_session.set()
         try:
             await store._begin(luggage, where)
         except BaseException:
@@ -152,6 +154,11 @@ class ZooKeeperStore:
         for refresh in self._refreshes:
             refresh.cancel()
         await self._client.close()
+
+    async def connected(self, within_s: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._in_session.wait()
 
     async def refresh(self) -> None:
         if self._session is not Session.CONNECTED:
@@ -410,6 +417,10 @@ class ZooKeeperStore:
     def _announce(self, session: Session) -> None:
         if session is not self._session:
             self._session = session
+            if session is Session.CONNECTED:
+                self._in_session.set()
+            else:
+                self._in_session.clear()
             log.log(logging.INFO if session is Session.CONNECTED else logging.WARNING, "ZooKeeper: %s", session.value)
             for observer in tuple(self._observers):
                 observer(session)

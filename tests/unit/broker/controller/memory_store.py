@@ -71,6 +71,9 @@ class MemoryStore:
         for callback in tuple(self.subscribers):
             callback(change)
 
+    async def connected(self, within_s: float) -> None:
+        """Always."""
+
     async def refresh(self) -> None:
         """Everybody sees it at once."""
 

@@ -143,6 +143,9 @@ class WorldStore:
             raise self.trouble
         self._shared.write(writes)
 
+    async def connected(self, within_s: float) -> None:
+        """Always."""
+
     async def refresh(self) -> None:
         """Everybody sees it at once."""
 

@@ -241,3 +241,23 @@ def exercise(log: Log) -> None:
     for call in calls:
         with contextlib.suppress(ApiError):
             call()
+
+
+def test_epochs_are_those_of_the_records_that_are_there(kit: LogKit) -> None:
+    """A machine crashes after records were cut off and others took their place: the old ones are there again."""
+    log = kit.create()
+    fill(log, 3)
+    log.release()
+    file = kit.files(".log")[0]
+    old = file.read_bytes()
+    log = kit.open(clean=False)
+    log.truncate_to(1)
+    log.append_as_leader(batch(b"of another leader", b"and one more"), 7, NOW_MS)
+    assert log.leader_epochs.entries() == [(0, 0), (7, 1)]
+    log.release()
+    file.write_bytes(old)
+    for clean in (False, True):  # what was found out is also written down
+        log = kit.open(clean=clean)
+        assert log.end_offset == 3
+        assert log.leader_epochs.entries() == [(0, 0)]
+        log.release()
