@@ -123,13 +123,15 @@ def test_a_store_that_does_not_answer_is_not_waited_for(world: World) -> None:
 def test_a_store_that_is_away_for_a_moment_is_waited_for_when_something_is_to_be_changed(world: World) -> None:
     async def scenario() -> None:
         store = await opened(world, "a")
+        seen: list[Session] = []
+        store.on_session(seen.append)
         await store.connected(0.0)
         world.cut("a")
-        await until(lambda: store.session is not Session.CONNECTED)
+        await until(lambda: seen)
         await store.connected(0.0)
-        assert store.session is not Session.CONNECTED, "no longer than it is allowed to"
+        assert seen == [Session.SUSPENDED], "it is waited for no longer than allowed"
         await store.connected(30.0)
-        assert store.session is Session.CONNECTED
+        assert seen == [Session.SUSPENDED, Session.CONNECTED]
         await store.commit(creation("topic"))
         await closed(store)
 
