@@ -13,7 +13,7 @@ from ottla.model.errors import ErrorCode
 from ottla.protocol.records import NewRecord, encode_batch
 from ottla.testing import RunningBroker
 from ottla.testing.load import RECONNECT, quiet, read_log
-from ottla.testing.requests import create_topic
+from ottla.testing.requests import create_topic, produce
 from ottla.testing.waiting import wait_until
 from ottla.testing.wire import WireConnection
 
@@ -199,3 +199,25 @@ def test_idempotent_producers_go_on_over_a_graceful_restart(ottla_fresh_broker: 
         running.restart()
     assert failures == []
     assert _values(running, "sequence") == [b"0", b"1", b"2", b"3"]
+
+
+@pytest.mark.one_broker("another broker leads after the restart, and has forgotten nothing")
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_what_a_producer_sends_again_after_a_restart_is_known(how: str, ottla_fresh_broker: RunningBroker) -> None:
+    """It had several batches on their way and heard of none; the broker has all of them, and says so in order."""
+    running = ottla_fresh_broker
+    _new_topic(running, "again")
+
+    def send(sequences: range) -> list[tuple[ErrorCode, int]]:
+        with WireConnection(running.host, running.port) as connection:
+            answers = [produce(connection, "again", 0, [b"%d" % n], producer=77, sequence=n) for n in sequences]
+        return [(ErrorCode(answer.error_code), answer.base_offset) for answer in answers]
+
+    assert send(range(7)) == [(ErrorCode.NONE, n) for n in range(7)]
+    running.stop() if how == "stop" else running.kill()
+    running.restart()
+    answers = send(range(9))
+    assert answers[6:] == [(ErrorCode.NONE, n) for n in range(6, 9)]
+    known = {(ErrorCode.NONE, n) for n in range(6)} | {(ErrorCode.DUPLICATE_SEQUENCE_NUMBER, -1)}
+    assert set(answers[:6]) <= known
+    assert _values(running, "again") == [b"%d" % n for n in range(9)]

@@ -26,8 +26,14 @@ CREATE_TOPICS_VERSION = 5
 METADATA_VERSION = 9
 
 
-def produce_request(topic: str, partition: int, values: Sequence[bytes], *, acks: int = -1) -> ProduceRequest:
-    batch = encode_batch([NewRecord(None, value, 1_700_000_000_000) for value in values])
+def produce_request(
+    topic: str, partition: int, values: Sequence[bytes], *, acks: int = -1, producer: int = -1, sequence: int = -1
+) -> ProduceRequest:
+    """One batch; that of an idempotent producer if there is one."""
+    batch = encode_batch(
+        [NewRecord(None, value, 1_700_000_000_000) for value in values],
+        producer_id=producer, producer_epoch=min(producer, 0), base_sequence=sequence,
+    )  # fmt: skip
     data = PartitionProduceData(index=partition, records=batch)
     return ProduceRequest(
         acks=acks, timeout_ms=10_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
@@ -35,10 +41,12 @@ def produce_request(topic: str, partition: int, values: Sequence[bytes], *, acks
 
 
 def produce(
-    connection: WireConnection, topic: str, partition: int, values: Sequence[bytes]
-) -> PartitionProduceResponse:
+    connection: WireConnection, topic: str, partition: int, values: Sequence[bytes], *, producer: int = -1,
+    sequence: int = -1,
+) -> PartitionProduceResponse:  # fmt: skip
     """Produce one batch and return what the broker said about it."""
-    answer = connection.call(produce_request(topic, partition, values), PRODUCE_VERSION, ProduceResponse)
+    request = produce_request(topic, partition, values, producer=producer, sequence=sequence)
+    answer = connection.call(request, PRODUCE_VERSION, ProduceResponse)
     return answer.responses[0].partition_responses[0]
 
 

@@ -113,7 +113,7 @@ class ZooKeeperStore:
         store._in_session.set()
         try:
             await store._begin(luggage, where)
-        except BaseException:
+        except (Exception, asyncio.CancelledError):  # and not a coroutine that is thrown away: it cannot wait any more
             await client.close()
             raise
         store._follower = asyncio.create_task(store._follow())
