@@ -54,6 +54,16 @@ class Flusher:
             self._disk.sync_path(segment.transactions.path)
             segment.transactions.release()
 
+    def flush_transactions(self, segment: Segment) -> None:
+        """Force the aborted transactions of the last segment to disk, before a mark vouches for a clean stop.
+
+        After it everything is taken as it is found, and that one is missing cannot be seen. Lost indexes can, and cost
+        no more than a rebuilding should the machine crash before the system has written them.
+        """
+        if segment.transactions.stored:
+            self._disk.sync_path(segment.transactions.path)
+            self._disk.sync_path(self._directory)
+
     def _flush_names(self) -> None:
         epochs_dirty, self.epochs_dirty = self.epochs_dirty, False
         if epochs_dirty:

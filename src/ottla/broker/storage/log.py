@@ -589,6 +589,7 @@ class Log:
                 active.trim()
             for segment in self.segments.all:
                 segment.write_indexes()
+            self._flusher.flush_transactions(active)
             self.snapshots.take(self.producers, self.end_offset)
         except OSError as error:
             raise self._storage_error(error, "cannot close") from error

@@ -47,3 +47,17 @@ def dump(kit: LogKit, suffix: str, capsys: pytest.CaptureFixture[str]) -> str:
     (path,) = kit.files(suffix)
     assert main(["dump-log", "--files", str(path)]) == 0
     return capsys.readouterr().out.removeprefix(f"Dumping {path}\n")
+
+
+@pytest.mark.parametrize("aborted", [True, False])
+def test_aborts_are_on_disk_before_a_stop_counts_as_clean(kit: LogKit, aborted: bool) -> None:
+    """A machine that crashes after the stop loses what was not synced, and nothing shows that an abort is missing."""
+    log = kit.create()
+    send(log, 7, 0, b"a")
+    end(log, 7, commit=not aborted)
+    log.flush()
+    kit.disk.synced_paths.clear()
+    log.close()
+    synced = kit.disk.synced_paths
+    assert any(path.endswith(".txnindex") for path in synced) == aborted
+    assert (log.directory in synced) == aborted, "and its name too"
