@@ -3,11 +3,14 @@
 import threading
 from collections.abc import Callable
 
+from confluent_kafka.admin import NewTopic
 from tests.cluster.traffic import Traffic
 
 from ottla.testing.cluster import RunningCluster
+from ottla.testing.waiting import wait_until
 
 LONGER_THAN_A_SESSION_SECONDS = 5.0
+NOTICED = "ZooKeeper: suspended"
 
 
 def test_the_leader_of_zookeeper_is_killed(three_brokers: RunningCluster, unique: Callable[[str], str]) -> None:
@@ -36,6 +39,27 @@ def test_writes_go_on_without_zookeeper(three_brokers: RunningCluster, unique: C
         traffic.wait_for_each_partition()
         three_brokers.wait_until_settled()
         traffic.finish()
+
+
+def test_a_topic_asked_for_while_zookeeper_is_away_is_made_when_it_is_back(
+    three_brokers: RunningCluster, unique: Callable[[str], str]
+) -> None:
+    topic = unique("awaited")
+    asked = three_brokers.brokers[three_brokers.controller_id()]
+    before = asked.log_text().count(NOTICED)
+    three_brokers.zookeeper.pause()
+    try:
+        wait_until(lambda: asked.log_text().count(NOTICED) > before, "the broker notices", seconds=30)
+        made = three_brokers.admin.create_topics([NewTopic(topic, 1)], operation_timeout=30, request_timeout=40)
+        threading.Event().wait(1.0)
+        assert not made[topic].done(), "it is neither made nor refused"
+    finally:
+        three_brokers.zookeeper.resume()
+    refusal = made[topic].exception(60)
+    if refusal is None:
+        three_brokers.wait_until_settled(topic)
+    else:  # the connection may break once more right then, and nobody knows what was written
+        assert "may have been made or not" in str(refusal)
 
 
 def test_a_leader_cut_off_from_the_others_takes_nothing_alone(

@@ -16,7 +16,7 @@ from ottla.testing.waiting import wait_until
 def make(cluster: RunningCluster, topic: str, replicas: list[int], **config: str) -> None:
     named = {name.replace("_", "."): value for name, value in config.items()}
     new = NewTopic(topic, 1, replica_assignment=[replicas], config=named)
-    cluster.admin.create_topics([new])[topic].result(30)
+    cluster.create_topic(new)
     cluster.wait_until_settled(topic)
 
 

@@ -120,7 +120,7 @@ class Writer:
 
 @contextlib.contextmanager
 def written(cluster: RunningCluster, name: str, seed: int) -> Iterator[tuple[str, list[Writer]]]:
-    cluster.admin.create_topics([NewTopic(name, PARTITIONS)])[name].result(30)
+    cluster.create_topic(NewTopic(name, PARTITIONS))
     writers = [Writer(cluster.bootstrap, name, f"{name}-{number}", f"w{number}", seed) for number in range(3)]
     try:
         yield name, writers

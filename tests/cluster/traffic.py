@@ -183,7 +183,7 @@ class Traffic:
             if self._assignment
             else NewTopic(self.topic, self.partitions, config=self._config)
         )
-        self.cluster.admin.create_topics([new])[self.topic].result(30)
+        self.cluster.create_topic(new)
         self.cluster.wait_until_settled(self.topic)
         bootstrap = self.cluster.bootstrap
         self._stack = contextlib.ExitStack()

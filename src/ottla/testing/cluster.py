@@ -14,7 +14,7 @@ from ottla.testing.waiting import wait_until
 from ottla.testing.zookeeper import ZooKeeperEnsemble
 
 if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient, ClusterMetadata, PartitionMetadata
+    from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic, PartitionMetadata
 
 SETTLE_SECONDS_MAX = 60.0
 
@@ -132,6 +132,29 @@ class RunningCluster:
                 {"bootstrap.servers": self.bootstrap, "socket.timeout.ms": 5_000, **RECONNECT}, logger=quiet
             )
         return self._admin
+
+    def create_topic(self, new: "NewTopic") -> None:
+        """As an administrator does who is told that ZooKeeper is away, or that nobody knows: ask again."""
+        from confluent_kafka import KafkaError, KafkaException  # noqa: PLC0415
+
+        uncertain = False
+
+        def created() -> bool:
+            nonlocal uncertain
+            try:
+                self.admin.create_topics([new])[new.topic].result(SETTLE_SECONDS_MAX)
+            except KafkaException as error:
+                code = error.args[0].code()
+                if code != KafkaError.KAFKA_STORAGE_ERROR:
+                    if uncertain and code == KafkaError.TOPIC_ALREADY_EXISTS:
+                        return True
+                    raise
+                uncertain = True
+            else:
+                return True
+            return False
+
+        wait_until(created, f"topic {new.topic} is created", seconds=SETTLE_SECONDS_MAX)
 
     def metadata(self) -> "ClusterMetadata":
         """The answer of whichever broker is asked; empty of topics while none answers."""
