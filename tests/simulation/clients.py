@@ -210,15 +210,19 @@ class Client:
 
     async def produce(
         self, partition: TopicPartition, batch: bytearray, *, acks: int, transactional_id: str | None = None,
-        max_version: int = PRODUCE_BY_NAME_VERSION_MAX,
+        max_version: int = PRODUCE_BY_NAME_VERSION_MAX, connection: Connection | None = None,
     ) -> PartitionProduceResponse:  # fmt: skip
-        broker, _ = await self.leader(partition)
+        """Through this very connection, or whichever there is to the leader."""
         data = PartitionProduceData(index=partition.partition, records=batch)
         request = ProduceRequest(
             transactional_id=transactional_id, acks=acks, timeout_ms=2_000,
             topic_data=[TopicProduceData(name=partition.topic, partition_data=[data])],
         )  # fmt: skip
-        response = await self.call(broker, request, ProduceResponse, max_version=max_version)
+        if connection is None:
+            connection = await self.connected((await self.leader(partition))[0])
+        response = await connection.call(
+            request, ProduceResponse, timeout_s=REQUEST_SECONDS_MAX, max_version=max_version
+        )
         return response.responses[0].partition_responses[0]
 
     async def fetch(

@@ -54,6 +54,7 @@ class _Pipe:
         """Of the receiving host: a paused one takes nothing, a killed one never will."""
         self._last_at = 0.0
         self._stalled: list[bytes | None] = []
+        self._resuming = False
 
     def send(self, data: bytes | None) -> None:
         """None stands for the end of what is sent."""
@@ -66,18 +67,29 @@ class _Pipe:
             return
         if self._stalled or self._link.network.is_cut(self.source, self.target):
             self._stalled.append(data)
+        else:
+            self._hand_over(data)
+
+    def _hand_over(self, data: bytes | None) -> None:
+        if self._link.broken:
             return
         if data is not None and self._link.network.breaks():
             self._link.break_off()
-            return
-        self._loop.call_soon(self._link.deliver, self.target, data, context=self._context)
+        else:
+            self._loop.call_soon(self._link.deliver, self.target, data, context=self._context)
 
     def resume(self) -> None:
-        """Go on with what had to wait, if it can."""
-        if self._stalled and not self._link.network.is_cut(self.source, self.target):
+        """Go on with what had to wait, if it can. Until it has arrived, what is sent behind it waits too."""
+        if self._stalled and not self._resuming:
+            self._resuming = True
+            self._loop.call_later(self._link.network.latency(), self._arrive_at_last, context=NOBODY)
+
+    def _arrive_at_last(self) -> None:
+        self._resuming = False
+        if not self._link.network.is_cut(self.source, self.target):
             waiting, self._stalled = self._stalled, []
             for data in waiting:
-                self.send(data)
+                self._hand_over(data)
 
 
 class Link:

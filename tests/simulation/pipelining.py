@@ -6,6 +6,7 @@ from typing import NamedTuple
 from tests.simulation.clients import ACCEPTED, FORGOTTEN, Failures, PlainProducer
 from tests.transactions.history import Send
 
+from ottla.client.connection import Connection
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
 from ottla.protocol.messages.produce import PartitionProduceResponse
@@ -39,8 +40,8 @@ class PipeliningProducer(PlainProducer):
         while due:
             try:
                 leader, _ = await self.leader(partition)
-                await self.connected(leader)  # one for all of them, or they would not arrive in order
-                due = await self._round(partition, due)
+                connection = await self.connected(leader)  # one for all of them, or they would not arrive in order
+                due = await self._round(partition, due, connection)
             except Failures:
                 self.forget_leader(partition)
             if due:
@@ -52,9 +53,9 @@ class PipeliningProducer(PlainProducer):
         self._sequences[partition] = sequence + len(sends)
         return Due(sequence, sends)
 
-    async def _round(self, partition: TopicPartition, due: list[Due]) -> list[Due]:
+    async def _round(self, partition: TopicPartition, due: list[Due], connection: Connection) -> list[Due]:
         """Send all of them at once; what has to be sent again."""
-        answers = await asyncio.gather(*(self._answer(partition, each) for each in due))
+        answers = await asyncio.gather(*(self._answer(partition, each, connection) for each in due))
         again = []
         for each, answer in zip(due, answers, strict=True):
             if answer is not None and ErrorCode(answer.error_code) in ACCEPTED:
@@ -70,10 +71,13 @@ class PipeliningProducer(PlainProducer):
             self.forget_leader(partition)
         return again
 
-    async def _answer(self, partition: TopicPartition, due: Due) -> PartitionProduceResponse | None:
+    async def _answer(
+        self, partition: TopicPartition, due: Due, connection: Connection
+    ) -> PartitionProduceResponse | None:
         """None when there was none, and nobody knows what became of it."""
         try:
-            answer = await self.produce(partition, self._batch(due.sends, due.sequence), acks=-1)
+            batch = self._batch(due.sends, due.sequence)
+            answer = await self.produce(partition, batch, acks=-1, connection=connection)
         except Failures:
             return None
         code = ErrorCode(answer.error_code)

@@ -102,10 +102,9 @@ def _append_all(broker: Broker, call: Call, request: ProduceRequest, targets: Ta
                 result = partition.append(records, now_ms, acks=acks)
                 if partition.flush_due or (acks == ACKS_ALL and partition.high_watermark <= result.last_offset):
                     unsettled.append(Unsettled(outcomes, len(outcomes), partition, result.last_offset + 1))
-                code = 0 if result.base_offset >= 0 else ErrorCode.DUPLICATE_SEQUENCE_NUMBER
                 outcomes.append(
                     PartitionOutcome(
-                        data.index, code, result.base_offset, result.log_append_time_ms, result.log_start_offset
+                        data.index, 0, result.base_offset, result.log_append_time_ms, result.log_start_offset
                     )
                 )
             except ApiError as error:

@@ -23,7 +23,7 @@ from ottla.broker.storage.retention import expired_segments
 from ottla.broker.storage.rolling import RollRules, runs_of_batches
 from ottla.broker.storage.segment import Segment, segment_prefix
 from ottla.broker.storage.segments import SegmentList
-from ottla.broker.storage.snapshots import SnapshotFiles, rebuild_producers
+from ottla.broker.storage.snapshots import SnapshotFiles, rebuild_producers, recent_producers
 from ottla.broker.storage.timestamps import Found, first_at_or_after, newest
 from ottla.broker.storage.transaction_index import AbortedTransaction
 from ottla.broker.storage.validation import (
@@ -86,6 +86,7 @@ class Log:
         self.recovery_point = recovery_point
         self.leader_epochs = leader_epochs
         self.producers = producers
+        self.producers.look_back = self._recent_producers
         self.last_flush_ms = now_ms
         self.failure: str | None = None
         self.cleaned_to: int | None = None
@@ -494,6 +495,10 @@ class Log:
         if self.leader_epochs.truncate_end(end_offset):
             self._write_epochs()
         self.producers = rebuild_producers(self.snapshots, kept, end_offset, replicated=self.producers.replicated)
+        self.producers.look_back = self._recent_producers
+
+    def _recent_producers(self) -> ProducerState:
+        return recent_producers(self.segments.all, self.end_offset)
 
     def delete_records_before(self, offset: int) -> None:
         """Make `offset` the start of the log and drop the segments that lie wholly before it."""

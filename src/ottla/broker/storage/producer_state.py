@@ -7,7 +7,7 @@ the log instead.
 
 import struct
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -103,11 +103,12 @@ class ProducerState:
         self._ended: OrderedDict[int, int] = OrderedDict()  # first offsets by the offset of the marker
         self._first_ended: int | None = None
         self._verifying: dict[int, Verification] = {}
+        self.look_back: Callable[[], ProducerState] | None = None
+        """What the end of the log tells of producers; asked once, when one of them may be known in part only."""
 
     def check(self, header: BatchHeader, *, from_client: bool) -> SentBatch | None:
         """Judge a batch before it is appended: None means append it, a SentBatch that it is a retry of that one.
 
-        The SentBatch has no base offset if that is forgotten; its last offset is then one that comes later.
         Raises INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE. Coordinators write without
         sequence numbers, so only the epoch is judged for them.
         """
@@ -126,13 +127,12 @@ class ProducerState:
                 last = batches[-1].last_sequence
                 if first == last + 1 and last >= 0:
                     return None
-            for batch in batches:
-                if batch.first_sequence == first and batch.last_sequence == sequence_after(
-                    first, header.last_offset_delta
-                ):
-                    return batch
-            if (forgotten := _forgotten(header, entry)) is not None:
-                return forgotten
+            sent = _sent_before(batches, header)
+            if sent is None and self.look_back is not None and not is_later(first, entry.last_sequence):
+                self._recall()
+                sent = _sent_before(batches, header)
+            if sent is not None:
+                return sent
         if epoch < entry.epoch:
             raise ApiError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -148,6 +148,21 @@ class ProducerState:
                 f"producer {header.producer_id} has an open transaction but sent a batch outside of it",
             )
         return None
+
+    def _recall(self) -> None:
+        """Remember the batches before the last one again, which is all that a snapshot holds of a producer.
+
+        It may have had more of them on their way when the broker stopped, and sends all of them again. Told that the
+        first is out of order, librdkafka would give up for good.
+        """
+        assert self.look_back is not None
+        look_back, self.look_back = self.look_back, None
+        for producer_id, past in look_back().entries.items():
+            entry = self.entries.get(producer_id)
+            if entry is not None and entry.epoch == past.epoch and entry.batches:
+                oldest = entry.batches[0].base_offset
+                earlier = [batch for batch in past.batches if batch.last_offset < oldest]
+                entry.batches[:0] = earlier[-(BATCHES_REMEMBERED - len(entry.batches)) :]
 
     def _check_first_of_transaction(self, header: BatchHeader, entry: ProducerEntry | None) -> None:
         """A batch that was sent behind one which could not be verified must not overtake it."""
@@ -308,19 +323,13 @@ class ProducerState:
         self._verifying.clear()
 
 
-def _forgotten(header: BatchHeader, entry: ProducerEntry) -> SentBatch | None:
-    """What stands for a batch that was appended so long ago that its offset is not known any more, if it was.
-
-    Memory is short: five batches, and after a restart only the last one, which is all that a snapshot holds. A producer
-    may have had more of them on their way, and sends all of them again. Called out of order, librdkafka gives up.
-    """
-    sent = sequence_after(header.base_sequence, header.last_offset_delta)
-    if not entry.batches or NO_SEQUENCE in (sent, entry.last_sequence) or is_later(sent, entry.last_sequence):
-        return None
-    oldest = entry.batches[0]  # which it stands before
-    if is_later(sent, oldest.first_sequence) or sent == oldest.first_sequence:
-        return None
-    return SentBatch(header.base_sequence, sent, oldest.last_offset, oldest.last_offset - NO_OFFSET, NO_OFFSET)
+def _sent_before(batches: Iterable[SentBatch], header: BatchHeader) -> SentBatch | None:
+    """The one among them that this is a retry of."""
+    first = header.base_sequence
+    for batch in batches:
+        if batch.first_sequence == first and batch.last_sequence == sequence_after(first, header.last_offset_delta):
+            return batch
+    return None
 
 
 def _check_sequence(header: BatchHeader, entry: ProducerEntry) -> None:

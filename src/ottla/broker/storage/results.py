@@ -9,7 +9,6 @@ from ottla.broker.storage.disk import SegmentFile
 
 class AppendResult(msgspec.Struct, frozen=True, gc=False):
     base_offset: int
-    """-1 of a retry whose first offset is forgotten; its last offset is then one that comes later."""
     last_offset: int
     log_append_time_ms: int
     log_start_offset: int

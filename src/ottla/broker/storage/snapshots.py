@@ -15,6 +15,8 @@ from ottla.protocol.records import NO_PRODUCER_ID
 logger = logging.getLogger(__name__)
 
 KEPT = 2
+LOOKED_BACK_MAX = 100_000
+"""Offsets from the end within which batches are found that a producer sends again. Those on their way are few."""
 
 
 class SnapshotFiles:
@@ -91,6 +93,13 @@ def rebuild_producers(
     for segment in segments:
         if segment.base_offset >= index_from:
             segment.transactions.replace(aborted.get(segment.base_offset, ()))
+    return state
+
+
+def recent_producers(segments: Sequence[Segment], end_offset: int) -> ProducerState:
+    """What the end of the log alone tells of producers."""
+    state = ProducerState()
+    _replay(state, segments, max(segments[0].base_offset, end_offset - LOOKED_BACK_MAX), end_offset)
     return state
 
 

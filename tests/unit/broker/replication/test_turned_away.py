@@ -141,25 +141,6 @@ def test_a_leader_with_too_few_replicas_keeps_the_order(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_retry_whose_place_is_forgotten_waits_for_the_replicas_too(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with world_of(tmp_path, 1, 2) as world:
-            world.create(1, 2, min_insync_replicas="2")
-            leader = world.brokers[1]
-            await world.settled()
-            world.cut(1, 2)
-            for sequence in range(7):
-                assert (await leader.produce(batch=batch(sequence), acks=1)).error_code == 0
-            again = asyncio.ensure_future(leader.produce(batch=batch(0), timeout_ms=60_000))
-            await asyncio.sleep(0.05)
-            assert not again.done(), "nobody else has it"
-            world.mend(1, 2)
-            assert (await again).error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
-            assert leader.partition().high_watermark > 0
-
-    asyncio.run(run())
-
-
 async def _mend(world: World) -> None:
     world.mend(1, 2)
     await world.until(lambda: world.brokers[1].partition().enough_replicas)
