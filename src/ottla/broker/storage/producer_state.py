@@ -162,7 +162,7 @@ class ProducerState:
             if entry is not None and entry.epoch == past.epoch and entry.batches:
                 oldest = entry.batches[0].base_offset
                 earlier = [batch for batch in past.batches if batch.last_offset < oldest]
-                entry.batches[:0] = earlier[-(BATCHES_REMEMBERED - len(entry.batches)) :]
+                entry.batches[:] = [*earlier, *entry.batches][-BATCHES_REMEMBERED:]
 
     def _check_first_of_transaction(self, header: BatchHeader, entry: ProducerEntry | None) -> None:
         """A batch that was sent behind one which could not be verified must not overtake it."""
