@@ -16,6 +16,7 @@ from ottla.cluster.store import ABSENT, CommitUncertain, NotController, Session,
 from ottla.cluster.zookeeper import layout
 from ottla.cluster.zookeeper import store as module
 from ottla.cluster.zookeeper.client import ConnectionLost, Set
+from ottla.cluster.zookeeper.following import ChangeLog
 from ottla.cluster.zookeeper.loading import Found, _lay_over
 from ottla.cluster.zookeeper.membership import BrokerIdTaken
 from ottla.cluster.zookeeper.store import ZooKeeperStore
@@ -136,6 +137,27 @@ def test_a_store_that_is_away_for_a_moment_is_waited_for_when_something_is_to_be
         await closed(store)
 
     world.run(scenario())
+
+
+def test_opening_begins_again_when_the_connection_breaks_meanwhile(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breaks = iter([ConnectionLost("planted"), CommitUncertain("planted")])
+    reload = ChangeLog.reload
+
+    async def breaking(self: ChangeLog) -> None:
+        for error in breaks:
+            raise error
+        await reload(self)
+
+    async def scenario() -> None:
+        monkeypatch.setattr(ChangeLog, "reload", breaking)
+        store = await opened(world, "a")
+        await store.commit(creation("topic"))
+        await closed(store)
+
+    world.run(scenario())
+    assert next(breaks, None) is None
 
 
 def test_whoever_is_too_late_finds_what_the_other_wrote(world: World) -> None:

@@ -126,7 +126,7 @@ class Proxy:
 
 
 class RealWorld:
-    timeout_ms = 2_000
+    timeout_ms = 6_000
 
     def __init__(self, port: int, chroot: str) -> None:
         self._port = port

@@ -112,7 +112,7 @@ class ZooKeeperStore:
         store._reachable.set()
         store._in_session.set()
         try:
-            await store._begin(luggage, where)
+            await store._begin(luggage, where, timeout_s)
         except (Exception, asyncio.CancelledError):  # and not a coroutine that is thrown away: it cannot wait any more
             await client.close()
             raise
@@ -278,8 +278,25 @@ class ZooKeeperStore:
 
     # -- following
 
-    async def _begin(self, luggage: Luggage | None, where: str) -> None:
-        """The first load, before anybody follows."""
+    async def _begin(self, luggage: Luggage | None, where: str, timeout_s: float) -> None:
+        """The first load. A connection that breaks meanwhile is waited for, if nothing is brought in by halves."""
+        ends = asyncio.get_running_loop().time() + timeout_s
+        while True:
+            try:
+                await self._load(luggage, where)
+            except (ConnectionLost, SessionExpired, CommitUncertain) as error:
+                if luggage is not None or asyncio.get_running_loop().time() > ends:
+                    raise
+                log.warning("ZooKeeper went away while the metadata was read, which begins again: %s", error)
+                await asyncio.sleep(BREATH_SECONDS)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout_at(ends):
+                        await self._reachable.wait()
+            else:
+                return
+
+    async def _load(self, luggage: Luggage | None, where: str) -> None:
+        """Everything that is there, before anybody follows."""
         for holder in layout.HOLDERS:
             await self._create_if_missing(holder, b"")
         await self._create_if_missing(layout.CONTROLLER_EPOCH, b"0")
