@@ -103,8 +103,7 @@ class Soak:
         self._now = "nothing yet"
 
     def run(self) -> Result:
-        created = self._cluster.admin.create_topics([NewTopic(TOPIC, PARTITIONS)])
-        created[TOPIC].result(30)
+        self._cluster.create_topic(NewTopic(TOPIC, PARTITIONS))
         self._cluster.wait_until_settled()
         producers = self._start_producers()
         # Copies are to last about as long as the writes: each transaction has 30 records in the mean.

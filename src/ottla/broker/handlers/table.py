@@ -57,25 +57,6 @@ SERVED = (
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
 )
 
-# Whoever administers a cluster through one broker and looks at once through another finds what was done.
-ON_NEWEST_METADATA = frozenset(
-    {
-        ApiKey.CREATE_TOPICS,
-        ApiKey.DELETE_TOPICS,
-        ApiKey.CREATE_PARTITIONS,
-        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
-        ApiKey.DESCRIBE_CONFIGS,
-        ApiKey.ALTER_CONFIGS,
-        ApiKey.INCREMENTAL_ALTER_CONFIGS,
-        ApiKey.LIST_CONFIG_RESOURCES,
-        ApiKey.ELECT_LEADERS,
-        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-        ApiKey.LIST_PARTITION_REASSIGNMENTS,
-        ApiKey.ALTER_REPLICA_LOG_DIRS,
-        ApiKey.DESCRIBE_LOG_DIRS,
-    }
-)
-
 # A change waits for a store that is away for a moment, as ZooKeeper is while it elects a leader.
 CHANGES_METADATA = frozenset(
     {
@@ -88,6 +69,16 @@ CHANGES_METADATA = frozenset(
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
     }
 )
+
+# Whoever administers a cluster through one broker and looks at once through another finds what was done.
+ON_NEWEST_METADATA = CHANGES_METADATA | {
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    ApiKey.DESCRIBE_CONFIGS,
+    ApiKey.LIST_CONFIG_RESOURCES,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    ApiKey.ALTER_REPLICA_LOG_DIRS,
+    ApiKey.DESCRIBE_LOG_DIRS,
+}
 
 # Where Kafka 4.3 advertises something else than its schemas define. Version 6 of InitProducerId is not stable yet;
 # Produce below 3 is advertised because librdkafka breaks on a higher minimum, and refused when used.
