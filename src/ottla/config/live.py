@@ -5,12 +5,18 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from ottla.config.broker import BROKER_SETTINGS, UNIT_FAMILIES, BrokerSettings
+import immutables
+
+from ottla.config.broker import BROKER_SETTINGS, BrokerSettings
 from ottla.config.group import GROUP_SETTINGS
-from ottla.config.load import check_together, unknown_setting
+from ottla.config.load import check_together
+from ottla.config.log import UNIT_FAMILIES
+from ottla.config.per_listener import declared_as, is_per_listener, read_name
 from ottla.config.refused import refusal
 from ottla.config.setting import ConfigError, Setting, SettingType, Value, format_value
+from ottla.config.spellings import unknown_setting
 from ottla.config.topic import TOPIC_SETTINGS, TopicSettings, resolve_topic
+from ottla.config.without_effect import without_effect
 
 
 class ConfigSource(IntEnum):
@@ -23,6 +29,7 @@ class ConfigSource(IntEnum):
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
     DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    DYNAMIC_CLIENT_METRICS_CONFIG = 7
     DYNAMIC_GROUP_CONFIG = 8
 
 
@@ -88,14 +95,17 @@ class LiveConfig:
         return resolved
 
     def describe_broker(self) -> list[ConfigEntry]:
-        """Every broker setting with where it comes from."""
-        return [self._broker_entry(declared) for declared in BROKER_SETTINGS.values()]
+        """Every broker setting with where it comes from, and those that single listeners have of their own."""
+        return [
+            *(self._broker_entry(declared) for declared in BROKER_SETTINGS.values()),
+            *(self._listener_entry(name) for name in sorted(self.broker.per_listener)),
+        ]
 
     def describe_cluster_default(self) -> list[ConfigEntry]:
         """The settings changed for all brokers at once, which is all that the default broker shows."""
         return [
             _entry(
-                BROKER_SETTINGS[name],
+                declared_as(name),
                 (ConfigSynonym(name, text, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),),
                 read_only=False,
             )
@@ -128,6 +138,17 @@ class LiveConfig:
         value: Value = getattr(self.broker, declared.attribute)
         synonyms = self._synonyms(family)
         return _entry(declared, synonyms, value=format_value(value), read_only=declared.dynamic == "read-only")
+
+    def _listener_entry(self, name: str) -> ConfigEntry:
+        """What holds for one listener; behind it what holds for those that have none of their own."""
+        declared = declared_as(name)
+        dynamic = self.per_broker.get(name), self.cluster_wide.get(name)
+        static = format_value(self.static.per_listener.get(name))
+        sources = ConfigSource.DYNAMIC_BROKER_CONFIG, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+        levels = [*zip(dynamic, sources, strict=True), (static, ConfigSource.STATIC_BROKER_CONFIG)]
+        own = tuple(ConfigSynonym(name, text, source) for text, source in levels if text is not None)
+        general = self._synonyms((read_name(name).declared.name,))
+        return _entry(declared, own + general, value=own[0].value, read_only=declared.dynamic == "read-only")
 
     def _topic_entry(self, declared: Setting, overrides: Mapping[str, str]) -> ConfigEntry:
         synonyms: tuple[ConfigSynonym, ...] = ()
@@ -184,13 +205,17 @@ def validate_dynamic(overrides: Mapping[str, str], *, for_one_broker: bool) -> d
     values: dict[str, Value] = {}
     problems: list[str] = []
     for name, text in overrides.items():
-        declared = BROKER_SETTINGS.get(name)
         try:
+            declared = declared_as(name) if is_per_listener(name) else BROKER_SETTINGS.get(name)
             if declared is None:
                 _refuse_unserved(name, text)
             elif declared.dynamic == "read-only":
                 problems.append(f"{name}: it is read when the broker starts and cannot be changed while it runs")
-            elif declared.dynamic == "per-broker" and not for_one_broker:
+            elif declared.dynamic == "per-listener" and not is_per_listener(name):
+                problems.append(
+                    f"{name}: while the broker runs it can be changed for one listener, listener.name.NAME.{name}"
+                )
+            elif declared.dynamic in ("per-broker", "per-listener") and not for_one_broker:
                 problems.append(f"{name}: it belongs to one broker and cannot be set for all at once")
             else:
                 values[name] = declared.parse(text)
@@ -207,7 +232,10 @@ def with_dynamic(
     """The settings in force when these are laid over the static ones."""
     values = validate_dynamic(cluster_wide, for_one_broker=False)
     values |= validate_dynamic(per_broker, for_one_broker=True)
-    changed = dataclasses.replace(static, **{BROKER_SETTINGS[name].attribute: value for name, value in values.items()})  # type: ignore[arg-type]
+    plain = {BROKER_SETTINGS[name].attribute: value for name, value in values.items() if not is_per_listener(name)}
+    own = {name: value for name, value in values.items() if is_per_listener(name)}
+    per_listener = immutables.Map({**static.per_listener, **own})
+    changed = dataclasses.replace(static, **plain, per_listener=per_listener)  # type: ignore[arg-type]
     problems = check_together(changed)
     if problems:
         raise ConfigError(problems)
@@ -216,6 +244,9 @@ def with_dynamic(
 
 def _refuse_unserved(name: str, text: str) -> None:
     """A change at run time is meant to have an effect, so not even a harmless value is taken."""
+    idle = without_effect(name)
+    if idle is not None:
+        raise ConfigError([f"{name}: it has no effect here: {idle.reason}"])
     try:
         reason = refusal(name, text)
     except KeyError:

@@ -1,15 +1,30 @@
 """From a server.properties file and key=value pairs to BrokerSettings, or to every reason why not."""
 
-import difflib
-from collections.abc import Mapping, Sequence
+import dataclasses
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ottla.config.broker import BROKER_SETTINGS, BrokerSettings
+import immutables
+
+from ottla.config.access import access_notes
+from ottla.config.broker import BROKER_SETTINGS, BrokerSettings, Note
+from ottla.config.group_coordinator import group_problems
 from ottla.config.listeners import listener_problems
+from ottla.config.log import log_problems
+from ottla.config.network import network_problems
+from ottla.config.per_listener import is_per_listener, parse
 from ottla.config.properties import parse_properties
-from ottla.config.refused import REFUSED, refusal
+from ottla.config.quorum import quorum_notes, quorum_problems
+from ottla.config.references import resolve
+from ottla.config.refused import refusal, same_value
+from ottla.config.sasl_listeners import sasl_problems
 from ottla.config.setting import ConfigError, Value
+from ottla.config.spellings import read_spellings, unknown_setting
+from ottla.config.without_effect import without_effect
 from ottla.config.zookeeper import zookeeper_problems
+
+_SECRET = re.compile(r"password|passphrase|secret|jaas|\.key$|master\.key")
 
 
 def load_settings(path: str | None, overrides: Sequence[str] = ()) -> BrokerSettings:
@@ -30,67 +45,42 @@ def load_settings(path: str | None, overrides: Sequence[str] = ()) -> BrokerSett
         given[name.strip()] = value.strip()
     if problems:
         raise ConfigError(problems)
-    return settings_from(given)
+    return settings_from(resolve(given))
 
 
 def settings_from(given: Mapping[str, str]) -> BrokerSettings:
     """Settings of a broker from names and texts; ConfigError lists everything that is wrong."""
+    today = read_spellings(given)
     values: dict[str, Value] = {}
-    problems: list[str] = []
-    for name, text in given.items():
+    per_listener: dict[str, Value] = {}
+    problems = list(today.problems)
+    for name, text in today.given.items():
         declared = BROKER_SETTINGS.get(name)
         try:
             if declared is not None:
                 values[name] = declared.parse(text)
-            else:
+            elif is_per_listener(name):
+                per_listener[name] = parse(name, text)
+            elif without_effect(name) is None:
                 _check_refused(name, text)
         except ConfigError as error:
             problems.extend(error.problems)
-    problems += _settle_node_id(values)
+    problems += _resolve_node_id(values)
     if not problems:
         arguments = {BROKER_SETTINGS[name].attribute: value for name, value in values.items()}
-        settings = BrokerSettings(**arguments, explicit=frozenset(given) & frozenset(BROKER_SETTINGS))  # type: ignore[arg-type]
+        explicit = frozenset(today.given) & frozenset(BROKER_SETTINGS)
+        settings = BrokerSettings(**arguments, explicit=explicit, per_listener=immutables.Map(per_listener))  # type: ignore[arg-type]
         problems = check_together(settings)
         if not problems:
-            return settings
+            notes = [*map(Note, today.notes), *_idle_notes(today.given), *quorum_notes(settings)]
+            notes += map(Note, access_notes(settings))
+            return dataclasses.replace(settings, notes=(*notes, *_unserved_groups(settings)))
     raise ConfigError(problems)
 
 
 def check_together(settings: BrokerSettings) -> list[str]:
     """Problems that only show when several settings are seen together."""
-    problems = [*listener_problems(settings), *zookeeper_problems(settings)]
-    if 0 <= settings.queued_max_request_bytes < settings.socket_request_max_bytes:
-        problems.append(
-            f"queued.max.request.bytes: {settings.queued_max_request_bytes} is less than one request may have "
-            f"(socket.request.max.bytes={settings.socket_request_max_bytes}); raise it, or -1 for no bound"
-        )
-    if settings.group_min_session_timeout_ms > settings.group_max_session_timeout_ms:
-        problems.append("group.min.session.timeout.ms: it is greater than group.max.session.timeout.ms")
-    problems += _consumer_group_problems(settings)
-    if settings.default_replication_factor != 1 and not settings.zookeeper_connect:
-        problems.append(
-            "default.replication.factor: a broker on its own can hold one replica of each partition, give 1"
-        )
-    voters = settings.controller_quorum_voters
-    if len(voters) > 1 or any(voter.partition("@")[0] != str(settings.node_id) for voter in voters):
-        problems.append(
-            f"controller.quorum.voters: only this node itself (id {settings.node_id}) may be named; "
-            "clusters of several nodes are not served yet"
-        )
-    if len(settings.controller_quorum_bootstrap_servers) > 1:
-        problems.append(
-            "controller.quorum.bootstrap.servers: only this node itself may be named; "
-            "clusters of several nodes are not served yet"
-        )
-    if len(set(settings.data_dirs)) != len(settings.data_dirs):
-        problems.append("log.dirs: the same directory is given twice")
-    return problems
-
-
-def unknown_setting(name: str) -> str:
-    """What to tell someone who used a name that no broker setting has."""
-    close = difflib.get_close_matches(name, [*BROKER_SETTINGS, *REFUSED], n=1)
-    return f"{name}: there is no such setting" + (f", did you mean {close[0]}?" if close else "")
+    return [problem for check in CHECKS for problem in check(settings)]
 
 
 def _check_refused(name: str, text: str) -> None:
@@ -99,10 +89,32 @@ def _check_refused(name: str, text: str) -> None:
     except KeyError:
         raise ConfigError([unknown_setting(name)]) from None
     if reason is not None:
-        raise ConfigError([f"{name}={text}: {reason}"])
+        shown = "" if _SECRET.search(name) else f"={text}"
+        raise ConfigError([f"{name}{shown}: {reason}"])
 
 
-def _settle_node_id(values: dict[str, Value]) -> list[str]:
+def _idle_notes(given: Mapping[str, str]) -> Iterator[Note]:
+    """One line for all settings that have no effect for the same reason."""
+    by_reason: dict[str, list[str]] = {}
+    mattering: set[str] = set()
+    for name, text in given.items():
+        idle = without_effect(name)
+        if idle is not None:
+            by_reason.setdefault(idle.reason, []).append(name)
+            if not same_value(text, idle.default):
+                mattering.add(idle.reason)
+    for reason, names in by_reason.items():
+        yield Note(f"{', '.join(names)}: no effect here, {reason}", reason in mattering)
+
+
+def _unserved_groups(settings: BrokerSettings) -> Iterator[Note]:
+    idle = [name for name in settings.group_coordinator_rebalance_protocols if name in ("share", "streams")]
+    if idle:
+        text = f"group.coordinator.rebalance.protocols: no effect of {', '.join(idle)}, these groups are not served"
+        yield Note(text, matters=idle != ["streams"])
+
+
+def _resolve_node_id(values: dict[str, Value]) -> list[str]:
     """broker.id is the old name of node.id: either one gives both."""
     node, broker = values.get("node.id"), values.get("broker.id")
     if node is not None and broker is not None and node != broker:
@@ -113,28 +125,20 @@ def _settle_node_id(values: dict[str, Value]) -> list[str]:
     return []
 
 
-def _consumer_group_problems(settings: BrokerSettings) -> list[str]:
-    problems = []
-    for name, least, value, most in (
-        (
-            "group.consumer.session.timeout.ms",
-            settings.group_consumer_min_session_timeout_ms,
-            settings.group_consumer_session_timeout_ms,
-            settings.group_consumer_max_session_timeout_ms,
-        ),
-        (
-            "group.consumer.heartbeat.interval.ms",
-            settings.group_consumer_min_heartbeat_interval_ms,
-            settings.group_consumer_heartbeat_interval_ms,
-            settings.group_consumer_max_heartbeat_interval_ms,
-        ),
-    ):
-        if not least <= value <= most:
-            problems.append(f"{name}: {value} is not between its least ({least}) and its greatest ({most}) value")
-    if settings.group_consumer_heartbeat_interval_ms >= settings.group_consumer_session_timeout_ms:
-        problems.append("group.consumer.heartbeat.interval.ms: it is not less than group.consumer.session.timeout.ms")
-    if "classic" not in settings.group_coordinator_rebalance_protocols:
-        problems.append("group.coordinator.rebalance.protocols: classic cannot be left out")
-    if not settings.group_consumer_assignors:
-        problems.append("group.consumer.assignors: at least one is needed")
-    return problems
+def _replica_problems(settings: BrokerSettings) -> list[str]:
+    if settings.default_replication_factor != 1 and not settings.zookeeper_connect:
+        return ["default.replication.factor: a broker on its own can hold one replica of each partition, give 1"]
+    return []
+
+
+CHECKS: tuple[Callable[[BrokerSettings], list[str]], ...] = (
+    listener_problems,
+    sasl_problems,
+    lambda settings: zookeeper_problems(settings, settings.explicit),
+    quorum_problems,
+    network_problems,
+    group_problems,
+    _replica_problems,
+    log_problems,
+)
+"""What judges values of several settings together, in the order in which the problems are told."""

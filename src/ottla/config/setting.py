@@ -15,7 +15,10 @@ from ottla.model.errors import OttlaError
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 
-Dynamic = Literal["read-only", "per-broker", "cluster-wide"]
+Dynamic = Literal["read-only", "per-listener", "per-broker", "cluster-wide"]
+"""How a setting may change at run time. Per listener: only with that listener's prefix, and for one broker."""
+Per = Literal["broker", "listener", "mechanism"]
+"""What a setting may differ between: nothing in one broker, listeners, or SASL mechanisms of listeners too."""
 Value = bool | int | float | str | tuple[str, ...] | None
 
 _METADATA_KEY = "ottla.setting"
@@ -70,6 +73,7 @@ class Setting:
     at_most: float | None = None
     choices: tuple[str, ...] | None = None
     dynamic: Dynamic = "read-only"
+    per: Per = "broker"
     synonyms: tuple[Synonym, ...] = ()
     check: Callable[[Any], str | None] | None = None
     fixed: str | None = None
@@ -171,6 +175,7 @@ def setting(
     at_most: float | None = None,
     choices: tuple[str, ...] | None = None,
     dynamic: Dynamic = "read-only",
+    per: Per = "broker",
     synonyms: tuple[Synonym, ...] = (),
     check: Callable[[Any], str | None] | None = None,
     fixed: str | None = None,
@@ -192,6 +197,7 @@ def setting(
         at_most=at_most,
         choices=choices,
         dynamic=dynamic,
+        per=per,
         synonyms=synonyms,
         check=check,
         fixed=fixed,
@@ -217,11 +223,14 @@ def _guess(default: object) -> SettingType:
 
 @functools.cache
 def settings_of(cls: type) -> Mapping[str, Setting]:
-    """Every setting that a class declares, by its dotted name, in order of declaration."""
+    """Every setting of a class by its dotted name, in order: of its parts as it names them, then its own."""
     found: dict[str, Setting] = {}
+    for part in cls.__bases__:
+        if dataclasses.is_dataclass(part):
+            found.update(settings_of(part))
     for field in dataclasses.fields(cls):
         declared = field.metadata.get(_METADATA_KEY)
-        if declared is not None:
-            name = field.name.replace("_", ".")
+        name = field.name.replace("_", ".")
+        if declared is not None and name not in found:
             found[name] = dataclasses.replace(declared, name=name, attribute=field.name)
     return found

@@ -1,15 +1,18 @@
 """Settings of a topic: its own overrides, over the broker's settings, over the defaults."""
 
 import dataclasses
-import difflib
 import re
 from collections.abc import Mapping
 
 from ottla.config.broker import BrokerSettings
+from ottla.config.guessing import nearest
 from ottla.config.setting import LONG_MAX, ConfigError, Setting, SettingType, Synonym, Value, setting, settings_of
 
 _NO_TIERS = "tiered storage is not served"
 _HOUR_MS = 3_600_000
+STRATEGIES = tuple(
+    f"io.confluent.kafka.serializers.subject.{name}NameStrategy" for name in ("Topic", "Record", "TopicRecord")
+)
 
 
 def _throttled_problem(replicas: tuple[str, ...]) -> str | None:
@@ -228,6 +231,24 @@ class TopicSettings:
     remote_log_delete_on_disable: bool = setting(
         False, fixed=_NO_TIERS, doc="Whether remote data is deleted when tiering is switched off."
     )
+    confluent_value_schema_validation: bool = setting(
+        False,
+        doc="Whether every value must carry the id of a schema that the registry (confluent.schema.registry.url) has "
+        "for it; records without are refused as INVALID_RECORD, each with its reason (docs/schemas.md).",
+    )
+    confluent_key_schema_validation: bool = setting(
+        False,
+        doc="The same for keys. A record without a key is taken.",
+    )
+    confluent_value_subject_name_strategy: str = setting(
+        STRATEGIES[0],
+        choices=STRATEGIES,
+        doc="Which subject the schema of a value belongs to: TopicNameStrategy is TOPIC-value, RecordNameStrategy any, "
+        "TopicRecordNameStrategy one that begins with TOPIC-.",
+    )
+    confluent_key_subject_name_strategy: str = setting(
+        STRATEGIES[0], choices=STRATEGIES, doc="The same for keys, where TopicNameStrategy is TOPIC-key."
+    )
 
 
 TOPIC_SETTINGS: Mapping[str, Setting] = settings_of(TopicSettings)
@@ -235,8 +256,12 @@ TOPIC_SETTINGS: Mapping[str, Setting] = settings_of(TopicSettings)
 
 def unknown_topic_setting(name: str) -> str:
     """What to tell someone who used a name that no topic setting has."""
-    close = difflib.get_close_matches(name, TOPIC_SETTINGS, n=1)
-    return f"{name}: there is no such topic setting" + (f", did you mean {close[0]}?" if close else "")
+    said = f"{name}: there is no such topic setting"
+    for topic in TOPIC_SETTINGS.values():
+        if name in {synonym.name for synonym in topic.synonyms}:
+            return f"{said}; it is the brokers' default of {topic.name}"
+    close = nearest(name, TOPIC_SETTINGS)
+    return said + (f", did you mean {close}?" if close else "")
 
 
 def broker_default(declared: Setting, broker: BrokerSettings) -> Value:

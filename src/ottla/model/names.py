@@ -42,11 +42,6 @@ def check_topic_name(name: str) -> None:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
 
 
-def topic_names_collide(one: str, other: str) -> bool:
-    """Kafka's metrics cannot tell '.' from '_', so two topics may not differ by that alone."""
-    return one.replace(".", "_") == other.replace(".", "_")
-
-
 def new_topic_id(random_bytes: Callable[[int], bytes] = os.urandom) -> uuid.UUID:
     """A random id whose text form does not begin with '-', which tools would take for a flag."""
     while True:

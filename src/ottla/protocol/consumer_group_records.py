@@ -11,12 +11,12 @@ from uuid import UUID
 import msgspec
 
 from ottla.protocol import codec
+from ottla.protocol.coordinator_records import STRING_BYTES_MAX
 from ottla.protocol.errors import MalformedMessage
 from ottla.protocol.schema import NO_UUID, Field, Message, TopLevel
 
 VALUE_VERSION = 0
 _INT16 = struct.Struct(">h")
-_STRING_BYTES_MAX = 0x7FFF
 
 
 class GroupEpochKey(NamedTuple):
@@ -168,7 +168,7 @@ def encode_consumer_key(key: ConsumerKey) -> bytes:
     parts = [_INT16.pack(_TYPES[type(key)])]
     for text in key:
         content = text.encode()
-        if len(content) > _STRING_BYTES_MAX:
+        if len(content) > STRING_BYTES_MAX:
             raise MalformedMessage(f"a text of {len(content)} bytes does not fit a record's key")
         parts += (_INT16.pack(len(content)), content)
     return b"".join(parts)

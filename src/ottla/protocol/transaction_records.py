@@ -10,15 +10,15 @@ from enum import IntEnum
 import msgspec
 
 from ottla.model.names import TopicPartition
+from ottla.model.sentinels import NO_TIMESTAMP
 from ottla.protocol import varint
 from ottla.protocol.errors import MalformedMessage
+from ottla.protocol.records import NO_PRODUCER_ID
 
 TRANSACTION_LOG = 0
 VALUE_VERSION = 1
 VALUE_VERSION_MAX = 1
 STRING_BYTES_MAX = 0x7FFF
-NO_PRODUCER_ID = -1
-NO_TIMESTAMP = -1
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")

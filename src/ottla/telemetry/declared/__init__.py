@@ -1,0 +1,1 @@
+"""Metrics by what they are about. `ottla.telemetry.catalogue` has them all."""
