@@ -10,6 +10,7 @@ from typing import NamedTuple, Self, TypeVar
 from ottla.client.connection import CONNECT_TIMEOUT_S, REQUEST_TIMEOUT_S, Connection
 from ottla.client.errors import ClientError, ConnectionLost, RequestTimeout, Unreachable
 from ottla.client.security import PLAINTEXT, Security
+from ottla.model.defaults import DEFAULT_PORT
 from ottla.model.errors import ApiError, ErrorCode, OttlaError
 from ottla.model.names import TopicPartition
 from ottla.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -19,7 +20,6 @@ from ottla.protocol.schema import TopLevel
 R = TypeVar("R", bound=TopLevel)
 T = TypeVar("T")
 
-DEFAULT_PORT = 9092
 TOTAL_TIMEOUT_S = 60.0
 BACKOFF_FIRST_S = 0.05
 BACKOFF_MAX_S = 1.0
@@ -253,6 +253,10 @@ class Cluster:
                     return Leader(found.leader_id, found.leader_epoch, topic.topic_id)
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {partition}")
 
+    def forget_coordinators(self) -> None:
+        """They are asked for anew: one of them answered that it is none, or not at all."""
+        self._coordinators.clear()
+
     # Trying again.
 
     async def retrying(self, attempt: Callable[[], Awaitable[T]]) -> T:
@@ -267,8 +271,8 @@ class Cluster:
             try:
                 return await attempt()
             except OttlaError as error:
-                late = time.monotonic() + pause_s > deadline
-                if late or not self._passes(error, time.monotonic() - started):
+                out_of_time = time.monotonic() + pause_s > deadline
+                if out_of_time or not self._passes(error, time.monotonic() - started):
                     raise
                 self._coordinators.clear()
                 self.controller_id = -1

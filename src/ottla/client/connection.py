@@ -9,6 +9,7 @@ import time
 from collections import deque
 from typing import NamedTuple, Self, TypeVar
 
+from ottla import __version__
 from ottla.client import sasl
 from ottla.client.errors import (
     AuthenticationFailed,
@@ -33,7 +34,6 @@ from ottla.protocol.schema import TopLevel
 R = TypeVar("R", bound=TopLevel)
 
 CLIENT_SOFTWARE_NAME = "ottla"
-CLIENT_SOFTWARE_VERSION = "0.1.0"
 ANSWER_BYTES_MAX = 512 * 1024 * 1024
 CONNECT_TIMEOUT_S = 10.0
 REQUEST_TIMEOUT_S = 30.0
@@ -161,9 +161,7 @@ class Connection:
         await self._wire.wait_closed(CLOSE_TIMEOUT_S)
 
     async def _negotiate(self) -> None:
-        request = ApiVersionsRequest(
-            client_software_name=CLIENT_SOFTWARE_NAME, client_software_version=CLIENT_SOFTWARE_VERSION
-        )
+        request = ApiVersionsRequest(client_software_name=CLIENT_SOFTWARE_NAME, client_software_version=__version__)
         version = ApiVersionsRequest.MAX_VERSION
         frame = await self._exchange(request, version, REQUEST_TIMEOUT_S)
         _, start = read_response_header(frame, flexible=False)
@@ -194,17 +192,15 @@ class Connection:
             raise AuthenticationFailed(
                 f"{self.address} does not offer {credentials.mechanism}; it offers {', '.join(offered.mechanisms)}"
             )
-        exchange = await sasl.exchange(credentials)
-        message = next(exchange)
-        while True:
+        exchange = await sasl.exchange(credentials, self.address.rpartition(":")[0].strip("[]"))
+        message: bytes | None = next(exchange)
+        while message is not None:
             answer = await self._ask(SaslAuthenticateRequest(auth_bytes=message), SaslAuthenticateResponse)
             if answer.error_code:
                 why = answer.error_message or ErrorCode(answer.error_code).name
                 raise AuthenticationFailed(f"{self.address} refused the credentials: {why}")
-            try:
-                message = exchange.send(bytes(answer.auth_bytes))
-            except StopIteration:
-                break
+            # In a thread: making a key of a password takes long, and a broker that logs in to others has more to do.
+            message = await asyncio.to_thread(sasl.go_on, exchange, bytes(answer.auth_bytes))
         life_s = answer.session_lifetime_ms / 1000
         self._authenticate_at = time.monotonic() + life_s * SESSION_LIFE_SHARE if life_s > 0 else None
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ottla.client.cluster import Broker, Cluster, error_code, raise_for
+from ottla.client.cluster import Address, Broker, Cluster, error_code, raise_for
 from ottla.client.errors import UnsupportedByBroker
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition, by_topic
@@ -15,8 +15,10 @@ from ottla.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeResponse,
     Member,
 )
+from ottla.protocol.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
 from ottla.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from ottla.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from ottla.protocol.messages.describe_groups import DescribedGroup as ClassicGroup
 from ottla.protocol.messages.describe_groups import (
     DescribedGroupMember,
     DescribeGroupsRequest,
@@ -35,7 +37,12 @@ from ottla.protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
 )
-from ottla.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+from ottla.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+)
 
 # OffsetFetch asks about many groups since version 8. Its version 10, and OffsetCommit's, name topics by id, which would
 # cost a look-up for no gain here.
@@ -110,19 +117,48 @@ async def describe_group(cluster: Cluster, group_id: str) -> GroupDescription:
     return await cluster.retrying(attempt)
 
 
+async def describe_groups_of(
+    cluster: Cluster, node: int, group_ids: Sequence[str], *, kind: str = CLASSIC
+) -> dict[str, GroupDescription]:
+    """Groups of one kind that this broker coordinates, in one request; without those that it does not describe."""
+    if kind == CONSUMER:
+        request = ConsumerGroupDescribeRequest(group_ids=list(group_ids))
+        told = await cluster.call(request, ConsumerGroupDescribeResponse, node=node)
+        return {
+            group.group_id: _consumer_group(group, _coordinator(cluster, node))
+            for group in told.groups
+            if not group.error_code
+        }
+    described = await cluster.call(DescribeGroupsRequest(groups=list(group_ids)), DescribeGroupsResponse, node=node)
+    return {
+        group.group_id: _classic_group(group, _coordinator(cluster, node))
+        for group in described.groups
+        if not group.error_code
+    }
+
+
+def _coordinator(cluster: Cluster, node: int) -> Broker:
+    """It answered, and may have been given up by somebody else since."""
+    return cluster.brokers.get(node) or Broker(node, Address("", 0), None)
+
+
 async def _describe_consumer_group(cluster: Cluster, group_id: str, node: int) -> GroupDescription:
     request = ConsumerGroupDescribeRequest(group_ids=[group_id])
     response = await cluster.call(request, ConsumerGroupDescribeResponse, node=node)
     group = response.groups[0]
     raise_for(group.error_code, group.error_message)
+    return _consumer_group(group, cluster.brokers[node])
+
+
+def _consumer_group(group: ConsumerGroup, coordinator: Broker) -> GroupDescription:
     return GroupDescription(
-        group_id,
+        group.group_id,
         CONSUMER,
         group.group_state,
         "consumer",
         group.assignor_name,
         [_consumer_member(member) for member in group.members],
-        cluster.brokers[node],
+        coordinator,
         group.group_epoch,
         group.assignment_epoch,
     )
@@ -152,14 +188,18 @@ async def _describe_classic_group(cluster: Cluster, group_id: str, node: int) ->
     response = await cluster.call(DescribeGroupsRequest(groups=[group_id]), DescribeGroupsResponse, node=node)
     group = response.groups[0]
     raise_for(group.error_code, group.error_message)
+    return _classic_group(group, cluster.brokers[node])
+
+
+def _classic_group(group: ClassicGroup, coordinator: Broker) -> GroupDescription:
     return GroupDescription(
-        group_id,
+        group.group_id,
         CLASSIC,
         group.group_state,
         group.protocol_type,
         group.protocol_data,
         [_classic_member(member, group.protocol_type) for member in group.members],
-        cluster.brokers[node],
+        coordinator,
     )
 
 
@@ -204,17 +244,36 @@ async def group_offsets(
         )
         group = response.groups[0]
         raise_for(group.error_code)
-        committed: dict[TopicPartition, CommittedOffset] = {}
-        for topic in group.topics:
-            for found in topic.partitions:
-                raise_for(found.error_code)
-                if found.committed_offset >= 0:
-                    committed[TopicPartition(topic.name, found.partition_index)] = CommittedOffset(
-                        found.committed_offset, found.committed_leader_epoch, found.metadata or ""
-                    )
-        return dict(sorted(committed.items()))
+        return _committed(group)
 
     return await cluster.retrying(attempt)
+
+
+async def group_offsets_of(
+    cluster: Cluster, node: int, group_ids: Sequence[str]
+) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+    """What groups have committed that this broker coordinates, in one request; without those that it refuses."""
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in group_ids])
+    response = await cluster.call(
+        request,
+        OffsetFetchResponse,
+        node=node,
+        min_version=OFFSET_FETCH_VERSION_MIN,
+        max_version=OFFSETS_BY_NAME_VERSION_MAX,
+    )
+    return {group.group_id: _committed(group) for group in response.groups if not group.error_code}
+
+
+def _committed(group: OffsetFetchResponseGroup) -> dict[TopicPartition, CommittedOffset]:
+    committed: dict[TopicPartition, CommittedOffset] = {}
+    for topic in group.topics:
+        for found in topic.partitions:
+            raise_for(found.error_code)
+            if found.committed_offset >= 0:
+                committed[TopicPartition(topic.name, found.partition_index)] = CommittedOffset(
+                    found.committed_offset, found.committed_leader_epoch, found.metadata or ""
+                )
+    return dict(sorted(committed.items()))
 
 
 async def commit_offsets(

@@ -27,7 +27,6 @@ LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 
 BROKER_TIMEOUT_MS = 30_000
-DELETE_TO_HIGH_WATERMARK = -1
 
 _FROM_A_CLIENT = -1
 _READ_UNCOMMITTED = 0
@@ -54,34 +53,43 @@ async def list_offsets(
 
     With `committed` LATEST is the last stable offset: what a reader of committed records can read up to.
     """
-    min_version = max([2 if committed else 1, *(_VERSION_OF_SPECIAL.get(time, 1) for time in wanted.values())])
 
     async def ask(node: int, partitions: list[TopicPartition]) -> dict[TopicPartition, FoundOffset | ErrorCode]:
-        request = ListOffsetsRequest(
-            replica_id=_FROM_A_CLIENT,
-            topics=[
-                ListOffsetsTopic(
-                    name=topic,
-                    partitions=[
-                        ListOffsetsPartition(partition_index=number, timestamp=wanted[TopicPartition(topic, number)])
-                        for number in numbers
-                    ],
-                )
-                for topic, numbers in by_topic(partitions).items()
-            ],
-            timeout_ms=BROKER_TIMEOUT_MS,
-            isolation_level=_READ_COMMITTED if committed else _READ_UNCOMMITTED,
+        return await list_offsets_of(
+            cluster, node, {partition: wanted[partition] for partition in partitions}, committed=committed
         )
-        response = await cluster.call(request, ListOffsetsResponse, node=node, min_version=min_version)
-        return {
-            TopicPartition(topic.name, found.partition_index): error_code(found.error_code)
-            if found.error_code
-            else FoundOffset(found.offset if found.offset >= 0 else None, found.timestamp, found.leader_epoch)
-            for topic in response.topics
-            for found in topic.partitions
-        }
 
     return await cluster.each_leader(wanted, ask)
+
+
+async def list_offsets_of(
+    cluster: Cluster, node: int, wanted: Mapping[TopicPartition, int], *, committed: bool = False
+) -> dict[TopicPartition, FoundOffset | ErrorCode]:
+    """The same of one broker, asked once: for those who know that it leads these partitions, and ask again anyway."""
+    min_version = max([2 if committed else 1, *(_VERSION_OF_SPECIAL.get(time, 1) for time in wanted.values())])
+    request = ListOffsetsRequest(
+        replica_id=_FROM_A_CLIENT,
+        topics=[
+            ListOffsetsTopic(
+                name=topic,
+                partitions=[
+                    ListOffsetsPartition(partition_index=number, timestamp=wanted[TopicPartition(topic, number)])
+                    for number in numbers
+                ],
+            )
+            for topic, numbers in by_topic(wanted).items()
+        ],
+        timeout_ms=BROKER_TIMEOUT_MS,
+        isolation_level=_READ_COMMITTED if committed else _READ_UNCOMMITTED,
+    )
+    response = await cluster.call(request, ListOffsetsResponse, node=node, min_version=min_version)
+    return {
+        TopicPartition(topic.name, found.partition_index): error_code(found.error_code)
+        if found.error_code
+        else FoundOffset(found.offset if found.offset >= 0 else None, found.timestamp, found.leader_epoch)
+        for topic in response.topics
+        for found in topic.partitions
+    }
 
 
 async def delete_records(

@@ -87,6 +87,16 @@ class ProducerLimits(NamedTuple):
     in_flight_max: int = IN_FLIGHT_MAX
 
 
+class Appended(NamedTuple):
+    """A batch as its leader has it."""
+
+    number: int
+    """Batches of one partition were handed over in this order."""
+    base_offset: int
+    """-1 where the leader knows only that it has the batch."""
+    record_count: int
+
+
 class TransactionPart(NamedTuple):
     """The transaction that a producer writes in. It is begun and ended elsewhere: several producers may share it."""
 
@@ -154,6 +164,8 @@ class Producer:
         self.limits = limits or ProducerLimits()
         self.record_counts: dict[TopicPartition, int] = {}
         """How many records each partition was given."""
+        self.appended: dict[TopicPartition, list[Appended]] = {}
+        """Where the batches of each partition went, in the order of the answers."""
         self._cluster = cluster
         self._producer = producer if transaction is None else transaction.producer
         self._transaction = transaction
@@ -316,9 +328,9 @@ class Producer:
         now = time.monotonic()
         for lane in lanes:
             if lane.waiting and lane.waiting[0].deadline < now:
-                self._fail(self._late(lane.partition, reason))
+                self._fail(self._delivery_timeout(lane.partition, reason))
 
-    def _late(self, partition: TopicPartition, reason: str) -> DeliveryTimeout:
+    def _delivery_timeout(self, partition: TopicPartition, reason: str) -> DeliveryTimeout:
         seconds = self.limits.delivery_timeout_s
         return DeliveryTimeout(f"records for {partition} could not be delivered within {seconds:g} s: {reason}")
 
@@ -427,6 +439,8 @@ class Producer:
     def _take_answer(self, batch: _Batch, answer: PartitionProduceResponse) -> None:
         code = error_code(answer.error_code)
         if code in _DONE:
+            known = self.appended.setdefault(batch.partition, [])
+            known.append(Appended(batch.number, answer.base_offset, batch.record_count))
             self._done(batch)
         elif code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not batch.first:
             self._put_back([batch], "a batch before it has to be sent again", keep_leader=True)
@@ -452,7 +466,7 @@ class Producer:
             if lane is None or batch not in lane.flying:
                 continue
             if batch.deadline < now:
-                self._fail(self._late(batch.partition, reason))
+                self._fail(self._delivery_timeout(batch.partition, reason))
                 return
             lane.flying.discard(batch)
             lane.put_back(batch, now)

@@ -14,10 +14,12 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
+from types import MappingProxyType
 
+from ottla.client import kerberos
 from ottla.client.errors import AuthenticationFailed
-from ottla.client.security import OAUTHBEARER, PLAIN, SCRAM_MECHANISMS, OAuth, Sasl
+from ottla.client.security import GSSAPI, OAUTHBEARER, PLAIN, SCRAM_MECHANISMS, OAuth, Sasl
 
 Exchange = Generator[bytes, bytes, None]
 
@@ -30,16 +32,28 @@ TOKEN_LIFE_SHARE = 0.8
 _tokens: dict[OAuth, tuple[str, float]] = {}
 
 
-async def exchange(sasl: Sasl) -> Exchange:
+async def exchange(sasl: Sasl, host: str) -> Exchange:
     """The exchange for a connection that is being opened; asks for a token first, where one is needed."""
     if sasl.mechanism == PLAIN:
         return plain(sasl.username, sasl.password)
     if sasl.mechanism in SCRAM_MECHANISMS:
         nonce = secrets.token_urlsafe(NONCE_BYTES)
-        return scram(SCRAM_MECHANISMS[sasl.mechanism], sasl.username, sasl.password, nonce)
+        extensions = {"tokenauth": "true"} if sasl.by_token else {}
+        return scram(SCRAM_MECHANISMS[sasl.mechanism], sasl.username, sasl.password, nonce, extensions)
+    if sasl.mechanism == GSSAPI:
+        assert sasl.kerberos is not None
+        return await asyncio.to_thread(kerberos.begin, sasl.kerberos, host)
     assert sasl.mechanism == OAUTHBEARER
     assert sasl.oauth is not None
     return oauthbearer(await _token(sasl.oauth))
+
+
+def go_on(exchange: Exchange, answer: bytes) -> bytes | None:
+    """What to say next; None at the end."""
+    try:
+        return exchange.send(answer)
+    except StopIteration:
+        return None
 
 
 def plain(username: str, password: str) -> Exchange:
@@ -53,10 +67,12 @@ def oauthbearer(token: str) -> Exchange:
         raise AuthenticationFailed(f"the token was refused: {answer.decode(errors='replace')}")
 
 
-def scram(digest: str, username: str, password: str, nonce: str) -> Exchange:
+def scram(
+    digest: str, username: str, password: str, nonce: str, extensions: Mapping[str, str] = MappingProxyType({})
+) -> Exchange:
     """RFC 5802 without channel binding, which Kafka does not use."""
     name = username.replace("=", "=3D").replace(",", "=2C")
-    client_first = f"n={name},r={nonce}"
+    client_first = f"n={name},r={nonce}" + "".join(f",{key}={value}" for key, value in extensions.items())
     server_first = (yield f"n,,{client_first}".encode()).decode()
     said = _attributes(server_first)
     if not said.get("r", "").startswith(nonce) or len(said.get("r", "")) == len(nonce):

@@ -1,18 +1,21 @@
 """How a client proves who it is and makes sure whom it talks to: TLS and SASL, from settings by their Kafka names."""
 
 import functools
+import importlib.util
 import ssl
-import tempfile
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from ottla.client import security_names
 from ottla.client.errors import InvalidSetting
+from ottla.client.kerberos import Kerberos
+from ottla.tls.keys_in_memory import load_keys
 
 PLAIN = "PLAIN"
 OAUTHBEARER = "OAUTHBEARER"
+GSSAPI = "GSSAPI"
 SCRAM_MECHANISMS = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-MECHANISMS = (PLAIN, *SCRAM_MECHANISMS, OAUTHBEARER)
+MECHANISMS = (PLAIN, *SCRAM_MECHANISMS, OAUTHBEARER, GSSAPI)
 
 TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
 OAUTH_METHODS = ("default", "oidc")
@@ -27,9 +30,11 @@ SECURITY_SETTINGS = frozenset(
         "ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "ssl.certificate.pem", "ssl.cipher.suites",
         "ssl.enabled.protocols", "ssl.endpoint.identification.algorithm", "ssl.key.location", "ssl.key.password",
         "ssl.key.pem", "ssl.keystore.certificate.chain", "ssl.keystore.key", "ssl.keystore.location",
-        "ssl.keystore.type", "ssl.truststore.certificates", "ssl.truststore.location", "ssl.truststore.type",
+        "ssl.keystore.password", "ssl.keystore.type", "ssl.truststore.certificates", "ssl.truststore.location",
+        "ssl.truststore.password", "ssl.truststore.type",
         "enable.ssl.certificate.verification",
-        "sasl.jaas.config", "sasl.mechanism", "sasl.mechanisms", "sasl.oauthbearer.client.credentials.client.id",
+        "sasl.jaas.config", "sasl.kerberos.keytab", "sasl.kerberos.principal", "sasl.kerberos.service.name",
+        "sasl.mechanism", "sasl.mechanisms", "sasl.oauthbearer.client.credentials.client.id",
         "sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.id",
         "sasl.oauthbearer.client.secret", "sasl.oauthbearer.method", "sasl.oauthbearer.scope",
         "sasl.oauthbearer.token", "sasl.oauthbearer.token.endpoint.url", "sasl.password", "sasl.username",
@@ -74,6 +79,9 @@ class Sasl(NamedTuple):
     username: str = ""
     password: str = ""
     oauth: OAuth | None = None
+    by_token: bool = False
+    """Name and password are a delegation token's."""
+    kerberos: Kerberos | None = None
 
     def __repr__(self) -> str:
         return f"Sasl(mechanism={self.mechanism})"  # no secrets
@@ -95,11 +103,6 @@ def parse_security(settings: Mapping[str, str], *, prefix: str = "") -> Security
     if protocol not in _PROTOCOLS:
         raise InvalidSetting(f"{prefix}security.protocol is one of {', '.join(_PROTOCOLS)}, not `{protocol}`")
     _check_needed(settings, protocol, prefix)
-    if settings.get("ssl.keystore.type", "").upper() == "PKCS12" or "ssl.keystore.password" in settings:
-        raise InvalidSetting(
-            f"{prefix}ssl.keystore.location: a PKCS12 store cannot be read here; write it as PEM (openssl pkcs12 -in "
-            f"store.p12 -out client.pem) and set {prefix}ssl.keystore.type=PEM and {prefix}ssl.key.password"
-        )
     named = security_names.translate(
         {
             name: value
@@ -108,13 +111,24 @@ def parse_security(settings: Mapping[str, str], *, prefix: str = "") -> Security
         }
     )
     if "ssl.keystore.location" in named:
-        raise InvalidSetting(
-            f"{prefix}ssl.keystore.location: only PEM files can be read; set {prefix}ssl.keystore.type"
+        named |= _from_pkcs12(named, prefix)
+    sasl = _sasl(named, prefix) if protocol in _SASL else None
+    if sasl is not None and security_names.shows_a_token(settings.get("sasl.jaas.config", "")):
+        sasl = sasl._replace(by_token=True)
+    return Security(_tls(settings, named, prefix) if protocol in _TLS else None, sasl)
+
+
+def _from_pkcs12(named: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """Key and certificate of a store that OpenSSL cannot load itself."""
+    from ottla.tls.stores import StoreError, StoreSettings, load_key_store  # noqa: PLC0415 (slow to import)
+
+    try:
+        keys = load_key_store(
+            StoreSettings(named["ssl.keystore.location"], named.get("ssl.keystore.password"), "PKCS12", prefix=prefix)
         )
-    return Security(
-        _tls(settings, named, prefix) if protocol in _TLS else None,
-        _sasl(named, prefix) if protocol in _SASL else None,
-    )
+    except StoreError as error:
+        raise InvalidSetting(str(error)) from None
+    return {"ssl.certificate.pem": keys.chain_pem, "ssl.key.pem": keys.key_pem}
 
 
 def _check_needed(settings: Mapping[str, str], protocol: str, prefix: str) -> None:
@@ -163,15 +177,18 @@ def _sasl(named: Mapping[str, str], prefix: str) -> Sasl:
     mechanism = (named.get("sasl.mechanism") or named.get("sasl.mechanisms") or "").strip().upper()
     if not mechanism:
         raise InvalidSetting(f"{prefix}sasl.mechanism is missing: one of {', '.join(MECHANISMS)}")
-    if mechanism == "GSSAPI":
-        raise InvalidSetting(
-            f"{prefix}sasl.mechanism=GSSAPI: Kerberos needs a system library that is not part of this client; "
-            f"the brokers must offer one of {', '.join(MECHANISMS)}"
-        )
     if mechanism not in MECHANISMS:
         raise InvalidSetting(f"{prefix}sasl.mechanism is one of {', '.join(MECHANISMS)}, not `{mechanism}`")
     if mechanism == OAUTHBEARER:
         return Sasl(mechanism, oauth=_oauth(named, prefix))
+    if mechanism == GSSAPI:
+        keytab, principal = named.get("sasl.kerberos.keytab"), named.get("sasl.kerberos.principal")
+        if keytab and not principal:
+            raise InvalidSetting(f"{prefix}sasl.kerberos.keytab needs {prefix}sasl.kerberos.principal: whose key it is")
+        if importlib.util.find_spec("gssapi") is None:
+            raise InvalidSetting(f"{prefix}sasl.mechanism=GSSAPI needs a library: pip install 'ottla[gssapi]'")
+        service = named.get("sasl.kerberos.service.name") or "kafka"
+        return Sasl(mechanism, kerberos=Kerberos(service, principal, keytab))
     username, password = named.get("sasl.username"), named.get("sasl.password")
     if username is None or password is None:
         raise InvalidSetting(
@@ -218,6 +235,7 @@ def ssl_context(tls: Tls) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=tls.ca_location, cadata=tls.ca_pem)
         context.check_hostname = tls.check_hostname
         context.verify_mode = ssl.CERT_REQUIRED if tls.verify else ssl.CERT_NONE
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as Java: whatever is in a trust store is believed
         context.minimum_version = _VERSIONS[tls.versions[0]]
         context.maximum_version = _VERSIONS[tls.versions[-1]]
         if tls.ciphers is not None:
@@ -233,8 +251,4 @@ def _load_certificate(context: ssl.SSLContext, tls: Tls) -> None:
     if tls.certificate_location is not None:
         context.load_cert_chain(tls.certificate_location, tls.key_location, lambda: password)
     elif tls.certificate_pem is not None:
-        # Python reads a certificate from a file only; this one nobody else can read, and it is gone at once.
-        with tempfile.NamedTemporaryFile("w", suffix=".pem") as both:
-            both.write("\n".join(part for part in (tls.key_pem, tls.certificate_pem) if part))
-            both.flush()
-            context.load_cert_chain(both.name, None, lambda: password)
+        load_keys(context, tls.key_pem or "", tls.certificate_pem, password)

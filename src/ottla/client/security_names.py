@@ -1,9 +1,10 @@
 """TLS and SASL settings of Java clients, as librdkafka wants them."""
 
-import re
 from collections.abc import Callable
 
 from ottla.client.errors import InvalidSetting
+from ottla.config.jaas import JaasError, parse_line
+from ottla.tls.ciphers import UnknownSuite, read_suites
 
 Settings = dict[str, str]
 
@@ -23,9 +24,10 @@ JAVA_ONLY = frozenset(
         "ssl.secure.random.implementation", "ssl.trustmanager.algorithm",
     }
 )  # fmt: skip
+_JKS_MAGICS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 _STORES = ("ssl.truststore.", "ssl.keystore.")
 _MODERN_TLS = frozenset({"TLSv1.2", "TLSv1.3"})
-_KEYSTORE_HINT = "keytool -importkeystore -srckeystore {path} -destkeystore store.p12 -deststoretype PKCS12"
+_STORE_HINT = "keytool -importkeystore -srckeystore {path} -destkeystore store.p12 -deststoretype PKCS12"
 _TRUSTSTORE_HINT = "keytool -exportcert -rfc -keystore {path} -alias NAME -file ca.pem"
 
 
@@ -54,16 +56,31 @@ def _enabled_protocols(value: str) -> Settings:
     return {}
 
 
+def shows_a_token(value: str) -> bool:
+    """Whether a JAAS line logs in with a delegation token."""
+    try:
+        return parse_line(value).options.get("tokenauth", "").lower() == "true" if value else False
+    except JaasError:
+        return False
+
+
 def _jaas(value: str) -> Settings:
     """`...PlainLoginModule required username="a" password="b";`"""
-    module = value.split(maxsplit=1)[0].rpartition(".")[2] if value.strip() else ""
-    options = {key: plain or quoted for key, quoted, plain in re.findall(r'(\w+)\s*=\s*(?:"([^"]*)"|([^\s;]+))', value)}
+    try:
+        read = parse_line(value)
+    except JaasError as error:
+        raise InvalidSetting(f"sasl.jaas.config: {error}") from None
+    module, options = read.short_name, read.options
     if module in ("PlainLoginModule", "ScramLoginModule"):
         if not {"username", "password"} <= options.keys():
             raise InvalidSetting(f"sasl.jaas.config: {module} needs username and password")
         return {"sasl.username": options["username"], "sasl.password": options["password"]}
     if module == "Krb5LoginModule":
-        names = {"keyTab": "sasl.kerberos.keytab", "principal": "sasl.kerberos.principal"}
+        names = {
+            "keyTab": "sasl.kerberos.keytab",
+            "principal": "sasl.kerberos.principal",
+            "serviceName": "sasl.kerberos.service.name",
+        }
         return {names[key]: options[key] for key in names if key in options}
     if module == "OAuthBearerLoginModule":
         names = {
@@ -82,10 +99,20 @@ def _endpoint_identification(value: str) -> Settings:
     return {"ssl.endpoint.identification.algorithm": value.strip().lower() or "none"}
 
 
+def _suites(value: str) -> Settings:
+    """Java has the standards' names and commas, OpenSSL its own names and colons; either is understood."""
+    names = [part.strip() for part in value.split(",") if part.strip()]
+    try:
+        suites = read_suites(names)
+    except UnknownSuite:
+        return {"ssl.cipher.suites": ":".join(names)}  # words of OpenSSL's such as HIGH, or a slip that it tells of
+    return {"ssl.cipher.suites": suites.tls_1_2} if suites.tls_1_2 is not None else {}
+
+
 _SPECIAL: dict[str, Callable[[str], Settings]] = {
     "sasl.jaas.config": _jaas,
     "security.protocol": lambda value: {"security.protocol": value.strip().lower()},
-    "ssl.cipher.suites": lambda value: {"ssl.cipher.suites": ":".join(part.strip() for part in value.split(","))},
+    "ssl.cipher.suites": _suites,
     "ssl.enabled.protocols": _enabled_protocols,
     "ssl.endpoint.identification.algorithm": _endpoint_identification,
 }
@@ -97,11 +124,20 @@ def _truststore(properties: Settings) -> Settings:
     path = properties.get("ssl.truststore.location")
     if not path:
         return {}
-    if _store_type(properties, "ssl.truststore", path) == "PEM":
+    kind = _store_type(properties, "ssl.truststore", path)
+    if kind == "PEM":
         return {"ssl.ca.location": path}
+    if kind == "PKCS12":  # OpenSSL's libraries take authorities as PEM only
+        from ottla.tls.stores import StoreError, StoreSettings, load_trust_store  # noqa: PLC0415 (slow to import)
+
+        try:
+            return {"ssl.ca.pem": load_trust_store(StoreSettings(path, properties.get("ssl.truststore.password"))).pem}
+        except StoreError as error:
+            raise InvalidSetting(str(error)) from None
     raise InvalidSetting(
-        f"ssl.truststore.location={path}: a Java trust store cannot be read here; export its certificates as PEM "
-        f"({_TRUSTSTORE_HINT.format(path=path)}) and set ssl.truststore.type=PEM"
+        f"ssl.truststore.location={path}: a JKS trust store cannot be read here; convert it "
+        f"({_STORE_HINT.format(path=path)}) and set ssl.truststore.type=PKCS12, or export its certificates as PEM "
+        f"({_TRUSTSTORE_HINT.format(path=path)})"
     )
 
 
@@ -124,14 +160,24 @@ def _keystore(properties: Settings) -> Settings:
         return result
     raise InvalidSetting(
         f"ssl.keystore.location={path}: a JKS key store cannot be read here; convert it "
-        f"({_KEYSTORE_HINT.format(path=path)}) and set ssl.keystore.type=PKCS12"
+        f"({_STORE_HINT.format(path=path)}) and set ssl.keystore.type=PKCS12"
     )
 
 
 def _store_type(properties: Settings, prefix: str, path: str) -> str:
-    named = properties.get(f"{prefix}.type")
-    if named:
-        return named.upper()
+    """What a file is its content says, as in Java; of one that is not here its type, or else the end of its name."""
+    named = properties.get(f"{prefix}.type", "").upper()
+    try:
+        with open(path, "rb") as store:
+            begin = store.read(4)
+    except OSError:
+        begin = b""
+    if begin.startswith(_JKS_MAGICS):
+        return "JKS"
+    if named not in ("", "JKS"):
+        return named
+    if begin:
+        return "PKCS12" if begin.startswith(b"\x30") else "PEM"
     if path.endswith((".p12", ".pfx")):
         return "PKCS12"
     return "PEM" if path.endswith((".pem", ".crt", ".cer")) else "JKS"

@@ -3,7 +3,6 @@
 A setting that would be ignored is refused: whoever wrote it believes that it does something.
 """
 
-import difflib
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from ottla.client.connection import CONNECT_TIMEOUT_S, REQUEST_TIMEOUT_S
 from ottla.client.errors import InvalidSetting
 from ottla.client.fetch import FETCH_BYTES_MAX, PARTITION_BYTES_MAX, WAIT_MS_MAX, FetchSettings
 from ottla.client.security import PLAINTEXT, SECURITY_SETTINGS, Security, parse_security
+from ottla.config.guessing import nearest
 
 INT32_MAX = 2**31 - 1
 
@@ -68,6 +68,29 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "socket.connection.setup.timeout.max.ms": "every attempt has socket.connection.setup.timeout.ms",
     "client.dns.lookup": "every address that a name resolves to is tried",
 }
+
+RENAMED: Mapping[str, str] = {
+    "auto.commit.enable": "use enable.auto.commit",
+    "block.on.buffer.full": "use max.block.ms, which says how long a full buffer is waited for",
+    "fetch.wait.ms": "use fetch.max.wait.ms",
+    "heatbeat.interval.ms": "use heartbeat.interval.ms",
+    "in.flight.requests.per.session": "use max.in.flight.requests.per.connection",
+    "max.poll.interval.max": "use max.poll.interval.ms",
+    "max.message.size": "use max.request.size",
+    "metadata.broker.list": "use bootstrap.servers",
+    "metadata.fetch.timeout.ms": "use max.block.ms, which bounds the wait for metadata",
+    "offsets.storage": "offsets are kept by the brokers; take it out",
+    "dual.commit.enabled": "offsets are kept by the brokers; take it out",
+    "producer.type": "every producer sends in the background, and linger.ms says how long it gathers; take it out",
+    "request.required.acks": "use acks",
+    "timeout.ms": "use delivery.timeout.ms, which bounds a whole send with its retries; request.timeout.ms bounds one "
+    "request",
+    "zk.connect": "clients talk to brokers and not to ZooKeeper: use bootstrap.servers",
+    "zookeeper.connect": "clients talk to brokers and not to ZooKeeper: use bootstrap.servers",
+    "zookeeper.session.timeout.ms": "clients talk to brokers and not to ZooKeeper; use session.timeout.ms",
+    "zookeeper.connection.timeout.ms": "clients talk to brokers and not to ZooKeeper; take it out",
+}
+"""Names that Kafka's clients had once, or that books have, and what does it today."""
 
 
 class ClientSettings(NamedTuple):
@@ -170,6 +193,8 @@ def _refuse_others(settings: Mapping[str, str], known: Collection[str], prefix: 
             continue
         if name in WITHOUT_EFFECT:
             raise InvalidSetting(f"{prefix}{name} has no effect here and should be taken out: {WITHOUT_EFFECT[name]}")
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {prefix}{near[0]}?" if near else "take it out"
+        if name in RENAMED:
+            raise InvalidSetting(f"{prefix}{name} is not a client setting any more: {RENAMED[name]}")
+        near = nearest(name, known)
+        hint = f"did you mean {prefix}{near}?" if near else "take it out"
         raise InvalidSetting(f"{prefix}{name} is not a client setting that is known here: {hint}")

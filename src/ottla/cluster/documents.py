@@ -6,6 +6,10 @@
     /config/topics/<topic>                          the topic's overrides, only while there are any
     /config/brokers/<id> or <default>               dynamic broker settings
     /config/groups/<group>                          a group's own settings (its name with %-escapes)
+    /config/client-metrics/<subscription>           which metrics clients push, in the same form
+    /config/users/<user>, /config/clients/<client>, /config/ips/<address>, /config/users/<user>/clients/<client>
+                                                    quotas, and SCRAM credentials of users; <default> is the default
+    /kafka-acl, /kafka-acl-extended                 access control lists (acl_documents.py)
     /latest_producer_id_block                       the last block of producer ids that was handed out
     /brokers/ids/<id>                               a broker that runs: only in ZooKeeper, only while it runs
     /controller, /controller_epoch                  who is the controller, and how many there were: only in ZooKeeper
@@ -13,23 +17,30 @@
 Pure: bytes in, images out. What is unknown is passed over, so that other documents can live beside these.
 """
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote, unquote
 from uuid import UUID
 
 import msgspec
+from immutables import Map
 from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
 
+from ottla.cluster.acl_documents import ACL_PATHS, apply_acl_documents
 from ottla.cluster.image import (
     CLUSTER_WIDE,
     NO_LEADER,
     ClusterImage,
+    Entity,
     ImageChange,
     PartitionImage,
     TopicImage,
 )
+from ottla.cluster.token_documents import TOKENS, apply_token_documents
 from ottla.model.names import format_topic_id, parse_topic_id
+
+logger = logging.getLogger(__name__)
 
 CLUSTER_ID_PATH = "/cluster/id"
 PRODUCER_IDS_PATH = "/latest_producer_id_block"
@@ -37,7 +48,12 @@ _TOPICS = "/brokers/topics/"
 _TOPIC_CONFIGS = "/config/topics/"
 _BROKER_CONFIGS = "/config/brokers/"
 _GROUP_CONFIGS = "/config/groups/"
-_DEFAULT_BROKER = "<default>"
+_CLIENT_METRICS = "/config/client-metrics/"
+_CONFIGS = "/config/"
+_NAMED = {_GROUP_CONFIGS: "group_configs", _CLIENT_METRICS: "client_metrics"}
+"""Documents of settings by name, and where they stand in the image."""
+_ENTITY_CONFIGS = ("/config/users/", "/config/clients/", "/config/ips/")
+_DEFAULT = "<default>"
 
 
 class _ClusterId(Struct):
@@ -102,9 +118,33 @@ def group_config_path(group: str) -> str:
     return _GROUP_CONFIGS + quote(group, safe="")
 
 
+def client_metrics_path(subscription: str) -> str:
+    return _CLIENT_METRICS + quote(subscription, safe="")
+
+
+def entity_config_path(entity: Entity) -> str:
+    return _CONFIGS + "/".join(f"{kind}/{_DEFAULT if name is None else _escaped(name)}" for kind, name in entity)
+
+
+def _escaped(name: str) -> str:
+    """As Kafka escapes it; and ZooKeeper has no nodes called `.` and `..`."""
+    return quote(name, safe="").replace("~", "%7E").replace(".", "." if name.strip(".") else "%2E")
+
+
+def entity_of(path: str) -> Entity | None:
+    """Whose settings are at this path; None for all other documents."""
+    if not path.startswith(_ENTITY_CONFIGS):
+        return None
+    parts = path.removeprefix(_CONFIGS).split("/")
+    if len(parts) % 2 or (len(parts) == 4 and parts[2] != "clients") or len(parts) > 4:
+        return None
+    names = (None if name == _DEFAULT else unquote(name) for name in parts[1::2])
+    return tuple(zip(parts[::2], names, strict=True))
+
+
 def broker_config_path(broker: str) -> str:
     """`broker` is an id as text, or CLUSTER_WIDE."""
-    return _BROKER_CONFIGS + (broker if broker != CLUSTER_WIDE else _DEFAULT_BROKER)
+    return _BROKER_CONFIGS + (broker if broker != CLUSTER_WIDE else _DEFAULT)
 
 
 def cluster_id_document(cluster_id: str) -> bytes:
@@ -209,8 +249,11 @@ def apply_documents(image: ClusterImage, written: Iterable[tuple[str, bytes | No
 def change_of_documents(image: ClusterImage, written: Iterable[tuple[str, bytes | None]]) -> ImageChange:
     """The same with what it changes. Costs what was written, not what exists."""
     edits: dict[str, _TopicEdit] = {}
-    broker_configs: dict[str, Mapping[str, str]] | None = None
-    group_configs: dict[str, Mapping[str, str]] | None = None
+    broker_edits: dict[str, bytes | None] = {}
+    named_edits: dict[str, dict[str, bytes | None]] = {}
+    entity_edits: dict[Entity, bytes | None] = {}
+    acl_edits: dict[str, bytes | None] = {}
+    token_edits: dict[str, bytes | None] = {}
     before = image
     for path, data in written:
         if path.startswith(_TOPICS):
@@ -219,25 +262,70 @@ def change_of_documents(image: ClusterImage, written: Iterable[tuple[str, bytes 
             edit = edits.setdefault(path.removeprefix(_TOPIC_CONFIGS), _TopicEdit())
             edit.config, edit.config_written = data, True
         elif path.startswith(_BROKER_CONFIGS):
-            broker_configs = dict(image.broker_configs) if broker_configs is None else broker_configs
             broker = path.removeprefix(_BROKER_CONFIGS)
-            broker_configs.pop(key := CLUSTER_WIDE if broker == _DEFAULT_BROKER else broker, None)
-            if data is not None:
-                broker_configs[key] = msgspec.json.decode(data, type=_Config).config
-        elif path.startswith(_GROUP_CONFIGS):
-            group_configs = dict(image.group_configs) if group_configs is None else group_configs
-            group_configs.pop(key := unquote(path.removeprefix(_GROUP_CONFIGS)), None)
-            if data is not None:
-                group_configs[key] = msgspec.json.decode(data, type=_Config).config
+            broker_edits[CLUSTER_WIDE if broker == _DEFAULT else broker] = data
+        elif (prefix := path[: path.find("/", len(_CONFIGS)) + 1]) in _NAMED:
+            named_edits.setdefault(prefix, {})[unquote(path.removeprefix(prefix))] = data
+        elif (entity := entity_of(path)) is not None:
+            entity_edits[entity] = data
+        elif path.startswith(ACL_PATHS):
+            acl_edits[path] = data
+        elif path.startswith(TOKENS):
+            token_edits[path] = data
         elif path == CLUSTER_ID_PATH and data is not None:
             image = replace(image, cluster_id=read_cluster_id(data))
-    if broker_configs is not None:
-        image = replace(image, broker_configs=broker_configs)
-    if group_configs is not None:
-        image = replace(image, group_configs=group_configs)
-    if not edits:
-        return ImageChange(before, image)
-    return replace(_change_topics(image, edits), old=before)
+    if broker_edits:
+        image = replace(image, broker_configs=_changed_configs(image.broker_configs, broker_edits))
+    for prefix, named in named_edits.items():
+        attribute = _NAMED[prefix]
+        image = replace(image, **{attribute: _changed_configs(getattr(image, attribute), named)})
+    entities: tuple[Entity, ...] = ()
+    if entity_edits:
+        image, entities = _change_entities(image, entity_edits)
+    acls, patterns = apply_acl_documents(image.acls, acl_edits)
+    if patterns or token_edits:
+        image = replace(image, acls=acls, tokens=apply_token_documents(image.tokens, token_edits))
+    change = _change_topics(image, edits) if edits else ImageChange(before, image)
+    return replace(change, old=before, entities=entities, acls=patterns)
+
+
+def _changed_configs(
+    before: Mapping[str, Mapping[str, str]], edits: Mapping[str, bytes | None]
+) -> dict[str, Mapping[str, str]]:
+    after = {name: configs for name, configs in before.items() if name not in edits}
+    for name, data in edits.items():
+        if data is not None:
+            after[name] = msgspec.json.decode(data, type=_Config).config
+    return after
+
+
+def _change_entities(
+    image: ClusterImage, edits: Mapping[Entity, bytes | None]
+) -> tuple[ClusterImage, tuple[Entity, ...]]:
+    """A document without settings only holds others, and is as good as none."""
+    configs = image.entity_configs
+    mutation = (configs if isinstance(configs, Map) else Map(configs)).mutate()
+    changed = []
+    for entity, data in edits.items():
+        now = {} if data is None else _entity_settings(entity, data)
+        if now == mutation.pop(entity, {}):
+            if now:
+                mutation[entity] = now
+            continue
+        changed.append(entity)
+        if now:
+            mutation[entity] = now
+    return (replace(image, entity_configs=mutation.finish()), tuple(changed)) if changed else (image, ())
+
+
+def _entity_settings(entity: Entity, data: bytes) -> dict[str, str]:
+    """Tools write these in ZooKeeper themselves, so anything may stand there; no broker stops for it."""
+    try:
+        return msgspec.json.decode(data, type=_Config).config
+    except msgspec.DecodeError as error:
+        named = ", ".join(f"{kind} {name or '<default>'}" for kind, name in entity)
+        logger.error("The settings of %s cannot be read and count as none: %s", named, error)  # noqa: TRY400
+        return {}
 
 
 def _change_topics(image: ClusterImage, edits: Mapping[str, _TopicEdit]) -> ImageChange:

@@ -51,8 +51,11 @@ class EmbeddedStore:
         self._load()
 
     @classmethod
-    def open(cls, directory: str | Path) -> "EmbeddedStore":
-        """Open the store in this directory, creating directory, file and cluster id if they are missing."""
+    def open(cls, directory: str | Path, *, cluster_id: str | None = None) -> "EmbeddedStore":
+        """Open the store in this directory, creating directory, file and cluster id if they are missing.
+
+        `cluster_id` is the one to create, instead of a new one.
+        """
         path = Path(directory) / FILE_NAME
         if not path.exists():
             _check_unused(path)
@@ -67,7 +70,7 @@ class EmbeddedStore:
             )
             connection.execute(
                 "INSERT OR IGNORE INTO documents VALUES (?, ?, 0)",
-                (CLUSTER_ID_PATH, cluster_id_document(format_topic_id(new_topic_id()))),
+                (CLUSTER_ID_PATH, cluster_id_document(cluster_id or format_topic_id(new_topic_id()))),
             )
             connection.execute("COMMIT")
             _sync_directory(path.parent)

@@ -8,6 +8,9 @@ from immutables import Map
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ottla.cluster.token_documents import DelegationToken
+from ottla.model.acls import AclEntry, ResourcePattern
+
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
@@ -17,6 +20,15 @@ NO_BROKER_EPOCH = -1
 
 CLUSTER_WIDE = ""
 """The key under which `broker_configs` holds the settings of all brokers at once."""
+
+Entity = tuple[tuple[str, str | None], ...]
+"""Whom settings are for that are not a topic's, a broker's or a group's, as folder and name in Kafka's layout: a user
+is `(("users", "alice"),)`, one of its clients `(("users", "alice"), ("clients", "app"))`. None is the default of a
+kind."""
+
+
+def user_entity(name: str) -> Entity:
+    return (("users", name),)
 
 
 class PartitionImage(Struct, frozen=True):
@@ -35,7 +47,7 @@ class PartitionImage(Struct, frozen=True):
     late: tuple[int, ...] = ()
 
 
-def no_help(partition: PartitionImage, alive: Container[int]) -> list[int]:
+def dead_or_lagging(partition: PartitionImage, alive: Container[int]) -> list[int]:
     """In-sync replicas that are dead or late beside a living leader: nobody is to count on them now."""
     if partition.leader not in alive:
         return []
@@ -61,7 +73,7 @@ class Endpoint(Struct, frozen=True):
 
 
 class BrokerImage(Struct, frozen=True):
-    """A broker that runs. Its epoch tells one life from the next; a later life has a larger one."""
+    """A broker that runs. Its epoch tells one registration from the next; a later one has a larger epoch."""
 
     id: int
     rack: str | None
@@ -93,6 +105,14 @@ class ClusterImage(Struct, frozen=True):
     names_by_id: Mapping[UUID, str] = Map()
     broker_configs: Mapping[str, Mapping[str, str]] = {}
     group_configs: Mapping[str, Mapping[str, str]] = {}
+    client_metrics: Mapping[str, Mapping[str, str]] = {}
+    """Subscriptions to the metrics of clients, by name."""
+    entity_configs: Mapping[Entity, Mapping[str, str]] = Map()
+    """Users, clients and addresses: quotas, and the SCRAM credentials of users. Only those that have any."""
+    acls: Mapping[ResourcePattern, tuple[AclEntry, ...]] = Map()
+    """Access control lists: the rules at each pattern that has any."""
+    tokens: Mapping[str, DelegationToken] = Map()
+    """Delegation tokens by id."""
     deleting: Mapping[str, TopicImage] = {}
     """Topics whose deletion was begun and is not complete, without what is known of leaders. Their names are taken."""
 
@@ -144,6 +164,10 @@ class ImageChange(Struct, frozen=True):
     new: ClusterImage
     written: tuple[TopicImage, ...] = ()
     removed: tuple[TopicImage, ...] = ()
+    entities: tuple[Entity, ...] = ()
+    """Whose `entity_configs` are new, changed or gone."""
+    acls: tuple[ResourcePattern, ...] = ()
+    """The patterns whose rules are new, changed or gone."""
 
     @property
     def topics(self) -> bool:
@@ -166,12 +190,18 @@ class ImageChange(Struct, frozen=True):
     def group_configs(self) -> bool:
         return self.old.group_configs is not self.new.group_configs
 
+    @property
+    def client_metrics(self) -> bool:
+        return self.old.client_metrics is not self.new.client_metrics
+
 
 def changes_between(old: ClusterImage, new: ClusterImage) -> ImageChange:
     """The change from one picture to another, found by looking at every topic: for pictures that were not made of
     each other. Topics that did not change have to be the same object in both."""
+    entities = _keys_between(old.entity_configs, new.entity_configs)
+    acls = _keys_between(old.acls, new.acls)
     if old.topics is new.topics:
-        return ImageChange(old, new)
+        return ImageChange(old, new, entities=entities, acls=acls)
     before, after = old.topics, new.topics
     written = tuple(topic for name, topic in after.items() if before.get(name) is not topic)
     removed = tuple(
@@ -179,4 +209,11 @@ def changes_between(old: ClusterImage, new: ClusterImage) -> ImageChange:
         for name, topic in before.items()
         if after.get(name) is not topic and (name not in after or after[name].topic_id != topic.topic_id)
     )
-    return ImageChange(old, new, written, removed)
+    return ImageChange(old, new, written, removed, entities, acls)
+
+
+def _keys_between(old: Mapping[_K, _V], new: Mapping[_K, _V]) -> tuple[_K, ...]:
+    """Those whose values are new, changed or gone."""
+    if old is new:
+        return ()
+    return tuple(key for key in {**old, **new} if old.get(key) != new.get(key))

@@ -2,10 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
+from ottla.cluster.acl_documents import ACL_PATHS
 from ottla.cluster.documents import topic_config_path, topic_of
 from ottla.cluster.store import ABSENT, Document, VersionConflict, Write
+from ottla.cluster.token_documents import TOKENS
 
-_IN_THE_IMAGE = ("/brokers/topics/", "/config/topics/", "/config/brokers/", "/config/groups/")
+_IN_THE_IMAGE = (
+    "/brokers/topics/", "/config/topics/", "/config/brokers/", "/config/groups/", "/config/client-metrics/",
+    "/config/users/", "/config/clients/", "/config/ips/", *ACL_PATHS, TOKENS,
+)  # fmt: skip
 
 
 class KnownDocuments:

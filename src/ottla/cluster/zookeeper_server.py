@@ -29,6 +29,10 @@ _NEEDED = re.compile(
 _LOG_SETTINGS = Path(__file__).with_name("zookeeper_log4j2.properties")
 
 # The first compiler alone is enough for a server that mostly waits, and starts it in half the time.
+_WORDS = "srvr,ruok,mntr,conf,cons,stat"
+# For files that do not say: the words that monitoring asks, and no admin server, whose classes are not among the jars.
+_DEFAULTS = (f"-Dzookeeper.4lw.commands.whitelist={_WORDS}", "-Dzookeeper.admin.enableServer=false")
+
 _JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:+ExitOnOutOfMemoryError")
 
 
@@ -74,6 +78,7 @@ def command(
         str(java),
         f"-Xmx{heap_mb}m",
         *_JVM_OPTIONS,
+        *_DEFAULTS,
         f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
         f"-Dottla.zookeeper.log.level={log_level}",
         "-cp",
@@ -102,7 +107,7 @@ def write_config(
         "clientPortAddress": host,
         "maxClientCnxns": 0,
         "admin.enableServer": "false",
-        "4lw.commands.whitelist": "srvr,ruok,mntr,conf,cons,stat",
+        "4lw.commands.whitelist": _WORDS,
         "autopurge.snapRetainCount": 3,
         "autopurge.purgeInterval": 1,
         **{f"server.{member.id}": str(member) for member in members},

@@ -24,6 +24,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from ottla.model.errors import OttlaError
+from ottla.telemetry.histogram import Histogram
 
 ANY_VERSION = -1
 
@@ -90,6 +91,23 @@ class Stat(NamedTuple):
     """How many nodes lie directly below it."""
 
 
+class NodeDetails(NamedTuple):
+    """All of a node, for people who look at it; brokers need no more than Stat."""
+
+    data: bytes
+    created: int
+    created_ms: int
+    modified: int
+    modified_ms: int
+    children_modified: int
+    """The zxid at which a child came or went last."""
+    children_version: int
+    version: int
+    acl_version: int
+    owner: int
+    children: int
+
+
 class Create(NamedTuple):
     """A sequential node's name gets ten digits behind it, greater than those of all its elder siblings."""
 
@@ -118,6 +136,23 @@ class Check(NamedTuple):
 Operation = Create | Set | Delete | Check
 Result = str | Stat | None
 """Of a Create the path with its digits, of a Set the new Stat, else None."""
+
+
+class SessionCounts:
+    """What happened to the session with ZooKeeper; the latency in microseconds."""
+
+    __slots__ = ("auth_failures", "connects", "disconnects", "expires", "is_connected", "latency")
+
+    def __init__(self) -> None:
+        self.connects = self.disconnects = self.expires = self.auth_failures = 0
+        self.is_connected = False
+        self.latency = Histogram(1 / 1000)
+
+    def note(self, *, connected: bool, lost: bool) -> None:
+        self.is_connected = connected
+        self.connects += connected
+        self.expires += lost
+        self.disconnects += not connected and not lost
 
 
 class SessionEvent(Enum):

@@ -16,7 +16,7 @@ from ottla.cluster.zookeeper.layout import CHANGES, Change, change_numbers
 from ottla.cluster.zookeeper.loading import NO_CHANGE, Loaded, Trimmed, load, numbers_after, read_changes
 from ottla.model.errors import OttlaError
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -124,7 +124,9 @@ class ChangeLog:
             newer = numbers_after(seen, self.kept)
             missing = await read_changes(self._client, [number for number in newer if number not in self._own])
         except Trimmed:
-            log.warning("changes after number %d are gone from the log: reading everything", seen)
+            logger.warning(
+                "Metadata changes after %d are no longer in the change log in ZooKeeper: reloading all metadata", seen
+            )
             await self._reload()
             return
         read = {number: change for number, change, _ in missing}
@@ -170,6 +172,10 @@ def _rebuilt(old: ClusterImage, documents: ClusterImage) -> ClusterImage:
         cluster_id=documents.cluster_id,
         broker_configs=_same_if_equal(old.broker_configs, documents.broker_configs),
         group_configs=_same_if_equal(old.group_configs, documents.group_configs),
+        client_metrics=_same_if_equal(old.client_metrics, documents.client_metrics),
+        entity_configs=_same_if_equal(old.entity_configs, documents.entity_configs),
+        acls=_same_if_equal(old.acls, documents.acls),
+        tokens=_same_if_equal(old.tokens, documents.tokens),
         deleting=_same_if_equal(old.deleting, documents.deleting),
     )
 

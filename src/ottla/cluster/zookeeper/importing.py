@@ -36,7 +36,7 @@ class Target(Protocol):
     async def commit(self, writes: list[Write]) -> None: ...
 
 
-class Luggage(NamedTuple):
+class LocalMetadata(NamedTuple):
     """What a broker brings: every document of its own store, and where they come from."""
 
     file: Path
@@ -48,29 +48,29 @@ class Luggage(NamedTuple):
         return read_cluster_id(self.documents[CLUSTER_ID_PATH])
 
 
-def find_luggage(directory: str, broker: int) -> Luggage | None:
+def find_local_metadata(directory: str, broker: int) -> LocalMetadata | None:
     """The metadata of a broker that was on its own so far, if there is any in this directory."""
     file = Path(directory) / FILE_NAME
-    return Luggage(file, broker, read_documents(file)) if file.exists() else None
+    return LocalMetadata(file, broker, read_documents(file)) if file.exists() else None
 
 
-async def bring_in(target: Target, luggage: Luggage, where: str) -> None:
+async def import_metadata(target: Target, local: LocalMetadata, where: str) -> None:
     """Write everything that is not there yet. OttlaError if ZooKeeper holds another cluster."""
     known = target.read(CLUSTER_ID_PATH)
     if known is not None:
-        _check_same(read_cluster_id(known.data), luggage, where)
+        _check_same(read_cluster_id(known.data), local, where)
     else:
-        await _note(target, luggage, where)
-        rest = [path for path in luggage.documents if path != CLUSTER_ID_PATH and target.version(path) == ABSENT]
+        await _note(target, local, where)
+        rest = [path for path in local.documents if path != CLUSTER_ID_PATH and target.version(path) == ABSENT]
         if rest:
-            await target.commit([Write(path, luggage.documents[path], ABSENT) for path in rest])
+            await target.commit([Write(path, local.documents[path], ABSENT) for path in rest])
         await target.commit(
             [
-                Write(CLUSTER_ID_PATH, luggage.documents[CLUSTER_ID_PATH], ABSENT),
+                Write(CLUSTER_ID_PATH, local.documents[CLUSTER_ID_PATH], ABSENT),
                 Write(IMPORT_PATH, None, target.version(IMPORT_PATH)),
             ]
         )
-    _set_aside(luggage.file)
+    _set_aside(local.file)
 
 
 def check_complete(target: Target, where: str) -> None:
@@ -84,23 +84,23 @@ def check_complete(target: Target, where: str) -> None:
         )
 
 
-async def _note(target: Target, luggage: Luggage, where: str) -> None:
+async def _note(target: Target, local: LocalMetadata, where: str) -> None:
     note = target.read(IMPORT_PATH)
     if note is None:
-        made = msgspec.json.encode(_Import(luggage.cluster_id, luggage.broker))
+        made = msgspec.json.encode(_Import(local.cluster_id, local.broker))
         try:
             await target.commit([Write(IMPORT_PATH, made, ABSENT)])
         except VersionConflict:
             note = target.read(IMPORT_PATH)
-    if note is not None and msgspec.json.decode(note.data, type=_Import).cluster_id != luggage.cluster_id:
+    if note is not None and msgspec.json.decode(note.data, type=_Import).cluster_id != local.cluster_id:
         check_complete(target, where)
 
 
-def _check_same(cluster_id: str, luggage: Luggage, where: str) -> None:
-    if cluster_id != luggage.cluster_id:
+def _check_same(cluster_id: str, local: LocalMetadata, where: str) -> None:
+    if cluster_id != local.cluster_id:
         raise OttlaError(
-            f"ZooKeeper at {where} holds cluster {cluster_id}, but {luggage.file} is the metadata of cluster "
-            f"{luggage.cluster_id}. To start a cluster with this broker's data, give zookeeper.connect a path that "
+            f"ZooKeeper at {where} holds cluster {cluster_id}, but {local.file} is the metadata of cluster "
+            f"{local.cluster_id}. To start a cluster with this broker's data, give zookeeper.connect a path that "
             "is not used yet; to make the broker a new member of the other cluster, give it empty log.dirs"
         )
 

@@ -30,6 +30,7 @@ from ottla.cluster.zookeeper.client import (
     ConnectionLost,
     Create,
     Delete,
+    NodeDetails,
     NodeExists,
     NoNode,
     NotAllowed,
@@ -37,6 +38,7 @@ from ottla.cluster.zookeeper.client import (
     Operation,
     RequestRefused,
     Result,
+    SessionCounts,
     SessionEvent,
     SessionExpired,
     SessionListener,
@@ -47,7 +49,7 @@ from ottla.cluster.zookeeper.client import (
 )
 from ottla.cluster.zookeeper.multi_read import MultiRead
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 RECONNECT_SECONDS_FIRST = 0.05
 RECONNECT_SECONDS_MAX = 1.0
@@ -93,8 +95,10 @@ class KazooZooKeeper:
         credentials: Credentials | None = None,
         set_access_lists: bool = False,
         tls: ssl.SSLContext | None = None,
+        creates_chroot: bool = True,
     ) -> None:
         self._hosts = hosts
+        self._creates_chroot = creates_chroot
         self._chroot = chroot.rstrip("/")
         self._set_access_lists = set_access_lists
         self._loop = asyncio.get_running_loop()
@@ -104,6 +108,7 @@ class KazooZooKeeper:
         self._state = KeeperState.CONNECTING
         self._session_id = 0
         self._closing = False
+        self.counts = SessionCounts()
         self._kazoo = _client(_LoopHandler(self._loop, tls), hosts, session_timeout_ms, credentials)
         self._connection = _Connection(self._kazoo, session_timeout_ms, credentials)
         self._kazoo._connection = self._connection
@@ -124,7 +129,8 @@ class KazooZooKeeper:
             async with asyncio.timeout(timeout_s):
                 await asyncio.shield(self._first)
                 await self.sync()  # kazoo says "connected" before it shows the credentials
-                await self._create_chroot()
+                if self._creates_chroot:
+                    await self._create_chroot()
         except TimeoutError:
             await self.close()
             why = self._kazoo.handler.problem
@@ -138,6 +144,24 @@ class KazooZooKeeper:
         async with self._slots:
             data, stat = await self._ask(path, self._kazoo.get_async, self._rooted(path), _watcher(watch))
         return data or b"", _stat(stat)
+
+    async def look(self, path: str) -> NodeDetails:
+        """Everything that ZooKeeper tells about a node; not part of the seam, for tools."""
+        async with self._slots:
+            data, stat = await self._ask(path, self._kazoo.get_async, self._rooted(path))
+        return NodeDetails(
+            data=data or b"",
+            created=stat.czxid,
+            created_ms=stat.ctime,
+            modified=stat.mzxid,
+            modified_ms=stat.mtime,
+            children_modified=stat.pzxid,
+            children_version=stat.cversion,
+            version=stat.version,
+            acl_version=stat.aversion,
+            owner=stat.ephemeralOwner,
+            children=stat.numChildren,
+        )
 
     async def get_many(self, paths: Sequence[str]) -> list[tuple[bytes, Stat] | None]:
         async with self._slots:
@@ -183,7 +207,7 @@ class KazooZooKeeper:
             self._kazoo.stop()
             self._kazoo.close()
         except (refusals.WriterNotClosedException, OSError) as error:
-            log.warning("the connection to ZooKeeper could not be closed in order: %s", error)
+            logger.warning("The ZooKeeper session could not be closed and ends by its timeout: %s", error)
         finally:
             self._hand_over(stopped.set_result, None)
 
@@ -204,6 +228,8 @@ class KazooZooKeeper:
 
     def _on_event(self, state: Any, session_id: int) -> None:
         self._state = state
+        self.counts.note(connected=state == KeeperState.CONNECTED, lost=_EVENTS[state] is SessionEvent.EXPIRED)
+        self.counts.auth_failures += state == KeeperState.AUTH_FAILED
         if state == KeeperState.CONNECTED:
             self._session_id = session_id
         if self._closing:
@@ -216,7 +242,10 @@ class KazooZooKeeper:
         elif self._listener is not None:
             self._listener(_EVENTS[state])
             if state == KeeperState.AUTH_FAILED:
-                log.error("ZooKeeper at %s refuses the credentials; trying again", self._hosts)
+                logger.error(
+                    "ZooKeeper at %s: authentication failed; check the SASL or TLS credentials; trying again",
+                    self._hosts,
+                )
                 self._loop.call_later(RECONNECT_SECONDS_MAX, self._restart)
 
     def _restart(self) -> None:
@@ -229,6 +258,7 @@ class KazooZooKeeper:
     async def _ask(self, path: str, request: Callable[..., "_LoopResult"], *arguments: Any) -> Any:
         if self._state != KeeperState.CONNECTED or self._closing:
             raise ConnectionLost("there is no connection to ZooKeeper")
+        began = self._loop.time()
         try:
             return await request(*arguments).future
         except refusals.ConnectionClosedError as error:
@@ -241,6 +271,8 @@ class KazooZooKeeper:
             raise self._not_authenticated() from error
         except refusals.ZookeeperError as error:
             raise _refusal(error, path, 0) from error
+        finally:
+            self.counts.latency.record(int(1e6 * (self._loop.time() - began)))
 
     def _not_authenticated(self) -> AuthenticationFailed:
         return AuthenticationFailed(f"ZooKeeper at {self._hosts} refuses the credentials")

@@ -40,11 +40,22 @@ HOLDERS = (
     "/config/topics",
     "/config/brokers",
     "/config/groups",
+    "/config/client-metrics",
+    "/config/users",
+    "/config/clients",
+    "/config/ips",
+    "/delegation_token",
+    "/delegation_token/tokens",
     CHANGES,
+    "/kafka-acl-changes",
+    "/kafka-acl-extended-changes",
 )
 """Nodes that have to be there, each behind the one that holds it."""
 
-NOT_DOCUMENTS = frozenset({BROKERS, CHANGES, CONTROLLER, CONTROLLER_EPOCH, "/zookeeper"})
+ACL_CHANGES = ("/kafka-acl-changes", "/kafka-acl-extended-changes")
+"""Where Kafka's own tools tell which access control lists they have changed."""
+
+NOT_DOCUMENTS = frozenset({BROKERS, CHANGES, CONTROLLER, CONTROLLER_EPOCH, "/zookeeper", *ACL_CHANGES})
 
 OPERATIONS_MAX = 1_500
 BYTES_MAX = 700_000

@@ -32,7 +32,7 @@ from ottla.cluster.zookeeper.layout import (
 )
 from ottla.model.errors import OttlaError
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class BrokerIdTaken(OttlaError):
@@ -46,7 +46,7 @@ class Leadership(NamedTuple):
     epoch: int
     guard: int
     session: int
-    """Of the controller: an id alone may be that of its former life, whose session has not expired yet."""
+    """Of the controller: an id alone may be that of its former registration, whose session has not expired yet."""
 
 
 NOBODY = Leadership(NO_CONTROLLER, 0, 0, 0)
@@ -97,7 +97,7 @@ async def stand_for_election(client: ZooKeeperClient, broker_id: int, before: Le
 async def register(client: ZooKeeperClient, broker: BrokerImage, patience_s: float) -> int:
     """Make a broker known and return its epoch. BrokerIdTaken if another has its id and keeps it.
 
-    What this broker's own former life left behind is replaced in one step, so that nobody can take its place between.
+    What this broker's own former registration left is replaced in one step, so that nobody can take its place between.
     Another's is waited for: that broker may have died, and its session be about to expire.
     """
     path, document = broker_path(broker.id), broker_document(broker)
@@ -113,7 +113,7 @@ async def register(client: ZooKeeperClient, broker: BrokerImage, patience_s: flo
             if stat.owner == client.session_id and data == document:
                 return stat.created
             there = read_broker(broker.id, data, stat.created)
-            if stat.owner == client.session_id or _is_former_life(there, broker):
+            if stat.owner == client.session_id or _is_own_registration(there, broker):
                 deposed = await _deposition(client, stat)
                 anew = Create(path, document, ephemeral=True)
                 await client.multi([*deposed, Delete(path, stat.version), anew])
@@ -123,12 +123,12 @@ async def register(client: ZooKeeperClient, broker: BrokerImage, patience_s: flo
         await _wait_for(gone, there, deadline)
 
 
-def _is_former_life(there: BrokerImage, broker: BrokerImage) -> bool:
+def _is_own_registration(there: BrokerImage, broker: BrokerImage) -> bool:
     return bool(broker.incarnation) and there.incarnation == broker.incarnation
 
 
 async def _deposition(client: ZooKeeperClient, registration: Stat) -> list[Operation]:
-    """If the former life was the controller it is so no more."""
+    """If the former registration was the controller it is so no more."""
     try:
         _, stat = await client.get(CONTROLLER)
     except NoNode:
@@ -144,7 +144,7 @@ async def _wait_for(gone: asyncio.Event, there: BrokerImage, deadline: float) ->
             f"broker id {there.id} is taken by another broker, at {address}. "
             "Give this one another node.id, or stop the other"
         )
-    log.info("broker id %d is taken, at %s; waiting in case that broker is dead", there.id, address)
+    logger.info("Broker id %d is already registered at %s; waiting in case that session expires", there.id, address)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(remaining_s):
             await gone.wait()

@@ -4,7 +4,7 @@ import contextlib
 import ssl
 from collections.abc import Iterator
 
-from ottla.cluster.zookeeper.importing import find_luggage
+from ottla.cluster.zookeeper.importing import find_local_metadata
 from ottla.cluster.zookeeper.store import ZooKeeperStore
 from ottla.config.broker import BrokerSettings
 from ottla.config.setting import ConfigError
@@ -29,8 +29,8 @@ async def open_zookeeper(settings: BrokerSettings) -> ZooKeeperStore:
         tls=_tls(settings) if settings.zookeeper_ssl_client_enable else None,
     )
     timeout_ms = settings.zookeeper_connection_timeout_ms or settings.zookeeper_session_timeout_ms
-    luggage = find_luggage(settings.data_dirs[0], settings.node_id)
-    return await ZooKeeperStore.open(client, timeout_ms / 1000, luggage=luggage, where=settings.zookeeper_connect)
+    local = find_local_metadata(settings.data_dirs[0], settings.node_id)
+    return await ZooKeeperStore.open(client, timeout_ms / 1000, local=local, where=settings.zookeeper_connect)
 
 
 def _tls(settings: BrokerSettings) -> ssl.SSLContext:

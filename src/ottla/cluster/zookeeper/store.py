@@ -43,6 +43,7 @@ from ottla.cluster.store import (
     Write,
 )
 from ottla.cluster.zookeeper import layout, membership
+from ottla.cluster.zookeeper.acl_notices import AclNotices
 from ottla.cluster.zookeeper.client import (
     Check,
     ConnectionLost,
@@ -52,17 +53,18 @@ from ottla.cluster.zookeeper.client import (
     NoNode,
     Operation,
     RequestRefused,
+    SessionCounts,
     SessionEvent,
     SessionExpired,
     ZooKeeperClient,
     ZooKeeperError,
 )
 from ottla.cluster.zookeeper.following import ChangeLog, Watched
-from ottla.cluster.zookeeper.importing import Luggage, bring_in, check_complete
+from ottla.cluster.zookeeper.importing import LocalMetadata, check_complete, import_metadata
 from ottla.model.errors import OttlaError
 from ottla.model.names import format_topic_id, new_topic_id
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 CHANGES_KEPT = 400
 CHANGES_TRIMMED_AT_ONCE = 200
@@ -76,6 +78,8 @@ class ZooKeeperStore:
 
     def __init__(self, client: ZooKeeperClient) -> None:
         self._client = client
+        self.session_counts: SessionCounts | None = getattr(client, "counts", None)
+        """Where the client counts what happens to its session."""
         self._image = ClusterImage()
         self._subscribers: list[Subscriber] = []
         self._observers: list[SessionObserver] = []
@@ -88,6 +92,7 @@ class ZooKeeperStore:
         self._refreshes: set[asyncio.Task[None]] = set()
         self._refreshing = asyncio.Lock()
         self._changes = ChangeLog(client, self._wake.set, lambda: self._image, self._publish)
+        self._acl_notices = AclNotices(client, self._wake.set)
         self._brokers = Watched(self._wake.set)
         self._controller = Watched(self._wake.set)
         self._leadership = membership.NOBODY
@@ -101,7 +106,7 @@ class ZooKeeperStore:
 
     @classmethod
     async def open(
-        cls, client: ZooKeeperClient, timeout_s: float, *, luggage: Luggage | None = None, where: str = ""
+        cls, client: ZooKeeperClient, timeout_s: float, *, local: LocalMetadata | None = None, where: str = ""
     ) -> "ZooKeeperStore":
         """Connect and load everything; what has to be in ZooKeeper and is not there is created, or brought in.
 
@@ -112,7 +117,7 @@ class ZooKeeperStore:
         store._reachable.set()
         store._in_session.set()
         try:
-            await store._begin(luggage, where, timeout_s)
+            await store._begin(local, where, timeout_s)
         except (Exception, asyncio.CancelledError):  # and not a coroutine that is thrown away: it cannot wait any more
             await client.close()
             raise
@@ -251,7 +256,9 @@ class ZooKeeperStore:
             await self._client.sync()
             await self._changes.catch_up()
             if self.version(path) == expected and not isinstance(failed, Check):
-                log.warning("%s was changed, but not by a broker: reading everything again", path)
+                logger.warning(
+                    "%s in ZooKeeper was changed by something other than a broker: reloading all metadata", path
+                )
                 await self._changes.reload()
         return VersionConflict(path, expected, self.version(path))
 
@@ -270,7 +277,7 @@ class ZooKeeperStore:
 
     async def _register(self, broker: BrokerImage) -> None:
         epoch = await membership.register(self._client, broker, patience_s=self.session_timeout_ms / 1000)
-        log.info("broker %d is registered with epoch %d", broker.id, epoch)
+        logger.info("Registered broker %d with broker epoch %d", broker.id, epoch)
 
     def _is_controller(self) -> bool:
         own, leader = self._own_broker, self._leadership
@@ -278,16 +285,16 @@ class ZooKeeperStore:
 
     # -- following
 
-    async def _begin(self, luggage: Luggage | None, where: str, timeout_s: float) -> None:
+    async def _begin(self, local: LocalMetadata | None, where: str, timeout_s: float) -> None:
         """The first load. A connection that breaks meanwhile is waited for, if nothing is brought in by halves."""
         ends = asyncio.get_running_loop().time() + timeout_s
         while True:
             try:
-                await self._load(luggage, where)
+                await self._load(local, where)
             except (ConnectionLost, SessionExpired, CommitUncertain) as error:
-                if luggage is not None or asyncio.get_running_loop().time() > ends:
+                if local is not None or asyncio.get_running_loop().time() > ends:
                     raise
-                log.warning("ZooKeeper went away while the metadata was read, which begins again: %s", error)
+                logger.warning("Disconnected from ZooKeeper while loading the metadata, loading it again: %s", error)
                 await asyncio.sleep(BREATH_SECONDS)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout_at(ends):
@@ -295,14 +302,15 @@ class ZooKeeperStore:
             else:
                 return
 
-    async def _load(self, luggage: Luggage | None, where: str) -> None:
+    async def _load(self, local: LocalMetadata | None, where: str) -> None:
         """Everything that is there, before anybody follows."""
         for holder in layout.HOLDERS:
             await self._create_if_missing(holder, b"")
         await self._create_if_missing(layout.CONTROLLER_EPOCH, b"0")
+        await self._acl_notices.came()
         await self._changes.reload()
-        if luggage is not None:
-            await bring_in(self, luggage, where)
+        if local is not None:
+            await import_metadata(self, local, where)
         check_complete(self, where)
         if not self._image.cluster_id:
             made = Write(CLUSTER_ID_PATH, cluster_id_document(format_topic_id(new_topic_id())), ABSENT)
@@ -327,14 +335,14 @@ class ZooKeeperStore:
             except (ConnectionLost, SessionExpired):
                 continue
             except OttlaError as error:
-                log.error("the metadata in ZooKeeper cannot be followed: %s", error)  # noqa: TRY400 (says it all)
+                logger.error("Cannot read metadata changes from ZooKeeper, trying again: %s", error)  # noqa: TRY400 (says it all)
                 self._try_again()
             except Exception:
-                log.exception("the metadata in ZooKeeper cannot be followed")
+                logger.exception("Cannot read metadata changes from ZooKeeper, trying again")
                 self._try_again()
 
     def _try_again(self) -> None:
-        for watched in (self._changes.watched, self._brokers, self._controller):
+        for watched in (self._changes.watched, self._acl_notices, self._brokers, self._controller):
             watched.forget()
         self._wake.clear()  # not at once: it would fail again
         asyncio.get_running_loop().call_later(RETRY_SECONDS, self._wake.set)
@@ -349,6 +357,8 @@ class ZooKeeperStore:
             self._changes.watched.stale = True
         if self._changes.watched.stale:
             await self._changes.catch_up()
+        if await self._acl_notices.came():
+            await self._changes.reload()
         if self._brokers.stale:
             await self._read_brokers()
         if self._controller.stale:
@@ -367,6 +377,7 @@ class ZooKeeperStore:
         elif self._is_controller():
             await self._finish_deletions()
             await self._trim()
+            await self._acl_notices.trim()
 
     async def _read_brokers(self) -> None:
         async with self._reading_brokers:  # else the older of two readings could be taken last
@@ -382,7 +393,7 @@ class ZooKeeperStore:
         self._leadership = leadership
         controller_id, epoch = leadership.controller_id, leadership.epoch
         if self._own_broker is not None and controller_id == self._own_broker.id and not self._is_controller():
-            controller_id = NO_CONTROLLER  # our former life; it is not us
+            controller_id = NO_CONTROLLER  # our former registration; it is not us
         if (controller_id, epoch) != (self._image.controller_id, self._image.controller_epoch):
             new = replace(self._image, controller_id=controller_id, controller_epoch=epoch)
             self._publish(ImageChange(self._image, new))
@@ -397,7 +408,7 @@ class ZooKeeperStore:
             writes = [Write(path, None, self.version(path)) for path in paths]
             with contextlib.suppress(VersionConflict, NotController, StoreError):
                 await self.commit([write for write in writes if write.expected != ABSENT], as_controller=True)
-                log.info("the deletion of topic %s is complete", name)
+                logger.info("Deletion of topic %s successfully completed", name)
 
     async def _trim(self) -> None:
         """Drop old changes. A broker that has not seen them by then reads everything."""
@@ -421,6 +432,7 @@ class ZooKeeperStore:
             return
         self._reachable.clear()
         self._changes.watched.forget()
+        self._acl_notices.forget()
         self._brokers.forget()
         self._controller.forget()
         if event is SessionEvent.EXPIRED:
@@ -438,7 +450,9 @@ class ZooKeeperStore:
                 self._in_session.set()
             else:
                 self._in_session.clear()
-            log.log(logging.INFO if session is Session.CONNECTED else logging.WARNING, "ZooKeeper: %s", session.value)
+            logger.log(
+                logging.INFO if session is Session.CONNECTED else logging.WARNING, "ZooKeeper: %s", session.value
+            )
             for observer in tuple(self._observers):
                 observer(session)
 
