@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 SHORTEST_INTERVAL_SECONDS = 0.05
 
@@ -38,4 +38,4 @@ class Jobs:
             try:
                 await job.run()
             except Exception:
-                log.exception("the %s job failed; it will be tried again", job.name)
+                logger.exception("The periodic task %s failed; it runs again after its interval", job.name)

@@ -1,8 +1,9 @@
-"""What becomes of a wish to change settings of topics, brokers and groups.
+"""What becomes of a request to change settings of topics, brokers and groups.
 
 Pure: image and settings in, the new texts or refusals out.
 """
 
+import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -12,10 +13,13 @@ from ottla.cluster.image import CLUSTER_WIDE, ClusterImage
 from ottla.config.broker import BROKER_SETTINGS, BrokerSettings
 from ottla.config.group import GROUP_SETTINGS, validate_group_overrides
 from ottla.config.live import with_dynamic
+from ottla.config.per_listener import declared_as, is_per_listener
 from ottla.config.setting import ConfigError, Setting, SettingType, format_value
 from ottla.config.topic import TOPIC_SETTINGS, validate_topic_overrides
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import check_topic_name
+from ottla.telemetry.subscriptions import MATCH, METRICS, BadSubscription
+from ottla.telemetry.subscriptions import parse as parse_subscription
 
 
 class ResourceType(IntEnum):
@@ -30,9 +34,11 @@ class ResourceType(IntEnum):
 
 
 _UNSERVED: Mapping[int, str] = {
-    ResourceType.BROKER_LOGGER: "log levels cannot be changed through the protocol",
-    ResourceType.CLIENT_METRICS: "client metrics are not served",
+    ResourceType.BROKER_LOGGER: "log levels are those of one broker: ask it itself",
 }
+
+
+_LIST = Setting(name="", attribute="", type=SettingType.LIST, default=(), doc="")
 
 
 class Operation(IntEnum):
@@ -85,6 +91,8 @@ def plan_config_changes(
                     configs = _broker_configs(change, image, node_id, static)
                 case ResourceType.GROUP:
                     configs = _group_configs(change, image, static)
+                case ResourceType.CLIENT_METRICS:
+                    configs = _subscription(change, image)
                 case other:
                     raise unserved_resource(other)
             outcomes.append(ConfigOutcome(change, configs, None))
@@ -144,7 +152,7 @@ def _broker_configs(
     known = image.broker_configs
     if key not in (CLUSTER_WIDE, str(node_id)) and int(key) not in image.brokers and key not in known:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"there is no broker {key}")
-    configs = altered(known.get(key, {}), change, BROKER_SETTINGS)
+    configs = altered(known.get(key, {}), change, {**BROKER_SETTINGS, **_of_listeners(change)})
     if key != CLUSTER_WIDE:
         _check_together(static, known.get(CLUSTER_WIDE, {}), configs)
         return configs
@@ -153,6 +161,16 @@ def _broker_configs(
         if broker != CLUSTER_WIDE:
             _check_together(static, configs, own, f"with what broker {broker} has: ")
     return configs
+
+
+def _of_listeners(change: ConfigChange) -> dict[str, Setting]:
+    """Settings of single listeners that a list is changed of. What is no setting is told of later, with the others."""
+    found: dict[str, Setting] = {}
+    for name, operation, _ in change.alterations:
+        if operation in (Operation.APPEND, Operation.SUBTRACT) and is_per_listener(name):
+            with contextlib.suppress(ConfigError):
+                found[name] = declared_as(name)
+    return found
 
 
 def _check_together(
@@ -172,6 +190,18 @@ def _group_configs(change: ConfigChange, image: ClusterImage, static: BrokerSett
         validate_group_overrides(configs, static)
     except ConfigError as error:
         raise ApiError(ErrorCode.INVALID_CONFIG, "; ".join(error.problems)) from None
+    return configs
+
+
+def _subscription(change: ConfigChange, image: ClusterImage) -> Mapping[str, str]:
+    if not change.resource_name:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "a subscription to metrics of clients has a name")
+    lists = dict.fromkeys((METRICS, MATCH), _LIST)
+    configs = altered(image.client_metrics.get(change.resource_name, {}), change, lists)
+    try:
+        parse_subscription(configs)
+    except BadSubscription as error:
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
     return configs
 
 

@@ -1,16 +1,17 @@
-"""What becomes of a wish to create, enlarge or delete topics. Pure: image and settings in, new images or refusals out.
+"""Requests to create, enlarge or delete topics. Pure: image and settings in, new images or refusals out.
 
 A refusal is an ApiError with Kafka's code and a sentence for people. Refused topics do not stop the others.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from ottla.broker.controller.elections import new_partition
 from ottla.broker.controller.placement import Racks, place, start_of
 from ottla.broker.controller.reassignments import target_of
+from ottla.broker.quotas.mutations import Charge
 from ottla.cluster.image import ClusterImage, TopicImage
 from ottla.config.broker import BrokerSettings
 from ottla.config.setting import ConfigError
@@ -56,6 +57,19 @@ class Deletion(NamedTuple):
     topic_id: UUID
     topic: TopicImage | None
     refusal: ApiError | None
+
+
+Decided = TypeVar("Decided", TopicOutcome, Deletion)
+
+
+def charged(outcome: Decided, charge: Charge | None, before: TopicImage | None = None) -> Decided:
+    """The same, or that the client has used up its quota for creating and deleting partitions."""
+    if charge is not None and outcome.topic is not None:
+        try:
+            charge(outcome.topic.name, len(outcome.topic.partitions) - (len(before.partitions) if before else 0))
+        except ApiError as refusal:
+            return outcome._replace(topic=None, refusal=refusal)
+    return outcome
 
 
 def plan_topics(

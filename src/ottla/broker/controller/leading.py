@@ -13,16 +13,29 @@ from collections.abc import Callable, Iterable, Iterator
 from ottla.broker.controller.elections import elect_preferred
 from ottla.broker.controller.holders import Holders, Place
 from ottla.broker.controller.partition_changes import EXAMINED_AT_ONCE, Changed, PartitionChanges, Tally
-from ottla.broker.controller.reassignments import settle
+from ottla.broker.controller.reassignments import next_state
 from ottla.cluster.image import NO_LEADER, ClusterImage, ImageChange, PartitionImage
 from ottla.cluster.store import MetadataStore, NotController, StoreError
 from ottla.config.live import LiveConfig
 from ottla.model.clock import Clock
+from ottla.telemetry.histogram import Histogram
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 BACK_OFF_SECONDS_MIN = 0.05
 BACK_OFF_SECONDS_MAX = 1.0
+
+
+class ControllerCounts:
+    """Since this broker started, as plain integers; times in microseconds."""
+
+    __slots__ = ("elections", "errors", "processing", "queue", "taken_up", "unclean")
+
+    def __init__(self) -> None:
+        self.taken_up = self.unclean = self.errors = 0
+        self.elections = Histogram(1 / 1000)
+        self.queue = Histogram(1 / 1000)
+        self.processing = Histogram(1 / 1000)
 
 
 class LeadingController:
@@ -40,6 +53,7 @@ class LeadingController:
         self._reasons: dict[str, None] = {}
         self._noticed = 0.0
         self._elected = self._leaderless = 0
+        self.counts = ControllerCounts()
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -64,7 +78,7 @@ class LeadingController:
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
-    async def settled(self) -> None:
+    async def wait_idle(self) -> None:
         """Return when nothing is left to decide."""
         await self._idle.wait()
 
@@ -72,7 +86,7 @@ class LeadingController:
         """Note what may need a decision. Costs what changed; a broker's coming or going costs what it holds."""
         if change.new.controller_id != self._node_id:
             if self._holders is not None:
-                log.info("broker %d is no longer the controller", self._node_id)
+                logger.info("Broker %d resigned: it is no longer the controller", self._node_id)
             self._holders = None
             self._forget_all()
             return
@@ -104,14 +118,15 @@ class LeadingController:
         for broker, places in elsewhere.items():
             if len(places) / preferred[broker] > allowed:
                 self._preferring.update(places)
-                self._look_at(places, f"others lead what broker {broker} should lead")
+                self._look_at(places, f"preferred replica election for broker {broker}")
 
     def _take_up(self, image: ClusterImage) -> None:
         """This broker has become the controller: whatever happened while nobody was, is seen to now."""
         if image.controller_id != self._node_id:
             return
         why = "new controller"
-        log.info("broker %d is the controller, epoch %d", self._node_id, image.controller_epoch)
+        self.counts.taken_up += self._holders is None
+        logger.info("Broker %d elected as the controller, controller epoch %d", self._node_id, image.controller_epoch)
         self._holders = Holders(image)
         alive = image.brokers
         self._look_at((place for place, partition in _partitions(image) if partition.leader not in alive), why)
@@ -143,17 +158,27 @@ class LeadingController:
             why, waited = " and ".join(self._reasons), self._clock.monotonic() - self._noticed
             self._reasons.clear()
             tally = Tally()
+            self.counts.queue.record(int(1e6 * waited))
+            began = self._clock.monotonic()
             try:
                 await self._work.work_off(tally)
                 back_off = BACK_OFF_SECONDS_MIN
             except (StoreError, NotController) as error:  # if there is another controller, the news of it will come
-                log.warning("%s: cannot write it, trying again in %.2f s: %s", why, back_off, error)
+                self.counts.errors += 1
+                logger.warning(
+                    "Controller (%s): cannot write partition states, trying again in %.2f s: %s", why, back_off, error
+                )
                 await asyncio.sleep(back_off)
                 back_off = min(2 * back_off, BACK_OFF_SECONDS_MAX)
             except Exception:
-                log.exception("%s: the controller failed and looks at everything again", why)
+                self.counts.errors += 1
+                logger.exception("Controller (%s): failed, examining all partitions again", why)
                 await asyncio.sleep(BACK_OFF_SECONDS_MAX)
                 self._take_up(self._store.image)
+            took = self._clock.monotonic() - began
+            self.counts.processing.record(int(1e6 * took))
+            for _ in range(self._elected):
+                self.counts.elections.record(int(1e6 * (waited + took)))
             self._tell(why, waited, tally)
             if not self.active:
                 self._forget_all()
@@ -164,14 +189,14 @@ class LeadingController:
 
     def _decide(self, place: Place, partition: PartitionImage, image: ClusterImage) -> PartitionImage | None:
         try:
-            return self._settled(place, partition, image)
+            return self._next_state(place, partition, image)
         except Exception:  # one partition that cannot be decided must not keep the others from having a leader
-            log.exception("%s-%d cannot be decided: %s", *place, partition)
+            logger.exception("%s-%d: Leader election failed, state stays %s", *place, partition)
             return None
 
-    def _settled(self, place: Place, partition: PartitionImage, image: ClusterImage) -> PartitionImage | None:
+    def _next_state(self, place: Place, partition: PartitionImage, image: ClusterImage) -> PartitionImage | None:
         topic = self._config.topic(place[0])
-        after = settle(
+        after = next_state(
             partition,
             image.brokers,
             unclean=topic.unclean_leader_election_enable,
@@ -190,16 +215,18 @@ class LeadingController:
             self._elected += after.leader not in (before.leader, NO_LEADER)
             self._leaderless += after.leader == NO_LEADER
             if before.isr and after.leader != NO_LEADER and after.leader not in before.isr:
-                log.warning(
-                    "%s-%d: broker %d leads although it was not in sync (unclean election): records that only %s had "
-                    "are lost",
-                    name, number, after.leader, list(before.isr),
+                self.counts.unclean += 1
+                logger.warning(
+                    "%s-%d: Unclean leader election: broker %d leads in leader epoch %d and was not in the ISR %s: "
+                    "records that only those replicas had are lost",
+                    name, number, after.leader, after.leader_epoch, ",".join(map(str, before.isr)),
                 )  # fmt: skip
 
     def _tell(self, why: str, waited: float, tally: Tally) -> None:
         if tally.changed:
-            log.info(
-                "%s: %d partitions changed, %d have another leader, %d none; begun after %.1f ms, %s",
+            logger.info(
+                "Controller (%s): %d partition states changed, %d leaders elected, %d partitions offline; "
+                "begun after %.1f ms, %s",
                 why, tally.changed, self._elected, self._leaderless, 1000 * waited, tally,
             )  # fmt: skip
         self._elected = self._leaderless = 0
@@ -220,11 +247,11 @@ def _came_or_went(change: ImageChange) -> Iterator[tuple[int, str]]:
     old, new = change.old.brokers, change.new.brokers
     for broker in sorted(old.keys() | new.keys()):
         if broker not in new:
-            yield broker, f"broker {broker} is gone"
+            yield broker, f"broker {broker} failed or shut down"
         elif broker not in old:
-            yield broker, f"broker {broker} has come"
+            yield broker, f"broker {broker} started"
         elif old[broker].epoch != new[broker].epoch:
-            yield broker, f"broker {broker} has come back"
+            yield broker, f"broker {broker} restarted"
 
 
 def _allowed_now(change: ImageChange) -> Iterator[Place]:

@@ -13,7 +13,7 @@ from ottla.cluster.store import MetadataStore, Session, StoreError
 from ottla.model.clock import Clock
 from ottla.model.names import TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
 
@@ -48,7 +48,13 @@ async def leave_to_others(store: MetadataStore, node_id: int, clock: Clock, plac
             await work.work_off(tally)
             break
         except StoreError as error:
-            log.warning("partitions without a log cannot be left to others yet: %s", error)
+            logger.warning(
+                "Cannot give up leadership and ISR membership of the offline replicas yet, trying again: %s", error
+            )
             await asyncio.sleep(RETRY_SECONDS)
     if tally.changed:
-        log.warning("%d partitions whose logs failed here are left to other replicas, %s", tally.changed, tally)
+        logger.warning(
+            "Left leadership and ISR of %d partitions, whose log directory is offline, to other replicas, %s",
+            tally.changed,
+            tally,
+        )

@@ -1,7 +1,7 @@
-"""What a broker settles about its own partitions when it leaves and when it comes back.
+"""What a broker decides about its own partitions when it leaves and when it comes back.
 
 It writes these decisions itself, as any broker may: leaving is orderly only while it is still there, and coming back
-after a crash of its machine must be settled before anybody counts on it, so before it is registered.
+after a crash of its machine must be decided before anybody counts on it, so before it is registered.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from ottla.cluster.store import MetadataStore, Session, StoreError
 from ottla.model.clock import Clock
 from ottla.model.errors import OttlaError
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 HAND_OVER_SECONDS_MAX = 10.0
 RETRY_SECONDS = 0.5
-OTHER_LIFE_WAIT_MS_MAX = 60_000
+OTHER_INCARNATION_WAIT_MS_MAX = 60_000
 
 
 async def hand_over(
@@ -40,7 +40,7 @@ async def hand_over(
     and whoever does not is waited for as long as it is registered: so leave the rest last of all.
     """
     if store.session is not Session.CONNECTED:
-        log.warning("the store is not there: the broker stops without handing over what it leads")
+        logger.warning("Controlled shutdown skipped: no connection to the metadata store, leadership is not moved")
         return
 
     def decide(place: Place, partition: PartitionImage, image: ClusterImage) -> PartitionImage | None:
@@ -53,10 +53,13 @@ async def hand_over(
         async with asyncio.timeout(HAND_OVER_SECONDS_MAX):
             await _change_all(store, node_id, clock, decide, tally)
     except TimeoutError:
-        log.warning("handing over took too long and is given up: others notice that this broker is gone")
+        logger.warning(
+            "Controlled shutdown not complete after %g s: leaders are elected when the session of this broker ends",
+            HAND_OVER_SECONDS_MAX,
+        )
     if tally.changed:
-        what = "handed over" if only_led else "left the in-sync replicas of"
-        log.info("%s %d partitions, %s", what, tally.changed, tally)
+        what = "moved leadership of" if only_led else "left the ISR of"
+        logger.info("Controlled shutdown: %s %d partitions, %s", what, tally.changed, tally)
 
 
 async def rejoin(
@@ -67,14 +70,14 @@ async def rejoin(
     With `only` those of some partitions: their logs are not where they were.
 
     A broker that was given the id of another by mistake must not speak for it: as long as one runs under this id that
-    is not this one's former life, nothing is written. OttlaError if that does not change.
+    is not this one's former registration, nothing is written. OttlaError if that does not change.
     """
 
     def is_ours(image: ClusterImage) -> bool:
         known = image.brokers.get(node_id)
         return known is None or known.incarnation == incarnation
 
-    if not await until(store, is_ours, min(2 * store.session_timeout_ms, OTHER_LIFE_WAIT_MS_MAX)):
+    if not await until(store, is_ours, min(2 * store.session_timeout_ms, OTHER_INCARNATION_WAIT_MS_MAX)):
         raise OttlaError(f"another broker runs with id {node_id}; every broker needs a node.id of its own")
 
     def decide(place: Place, partition: PartitionImage, _image: ClusterImage) -> PartitionImage | None:
@@ -83,9 +86,9 @@ async def rejoin(
     tally = Tally()
     await _change_all(store, node_id, clock, decide, tally)
     if tally.changed:
-        log.warning(
-            "the machine has crashed or a disk was lost, and with it perhaps records: %d partitions have a new epoch "
-            "and count this broker as in sync only where it is the only one; %s", tally.changed, tally,
+        logger.warning(
+            "Unclean shutdown of the machine, or a lost disk: records may be missing. Left the ISR of %d partitions "
+            "(stays where it is the only one), with a new leader epoch; %s", tally.changed, tally,
         )  # fmt: skip
 
 
@@ -102,5 +105,5 @@ async def _change_all(store: MetadataStore, node_id: int, clock: Clock, decide: 
         try:
             return await work.work_off(tally)
         except StoreError as error:
-            log.warning("%s; trying again", error)
+            logger.warning("Cannot write partition states, trying again: %s", error)
             await asyncio.sleep(RETRY_SECONDS)

@@ -1,4 +1,4 @@
-"""What becomes of a wish to move partitions or to elect their leaders.
+"""What becomes of a request to move partitions or to elect their leaders.
 
 Pure; a refusal is an ApiError with Kafka's code.
 """

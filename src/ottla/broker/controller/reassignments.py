@@ -71,7 +71,9 @@ def finish(partition: PartitionImage, alive: Alive) -> PartitionImage | None:
     return _relected(replace(partition, replicas=target, adding=(), removing=(), isr=isr), alive)
 
 
-def settle(partition: PartitionImage, alive: Alive, *, unclean: bool = False, floor: int = 1) -> PartitionImage | None:
+def next_state(
+    partition: PartitionImage, alive: Alive, *, unclean: bool = False, floor: int = 1
+) -> PartitionImage | None:
     """Everything that is to be done for a partition as it is now: elect if need be, finish a move if it is done."""
     elected = elect(partition, alive, unclean=unclean, floor=floor)
     finished = finish(elected or partition, alive)

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 
 from ottla.cluster.documents import (
     broker_config_path,
+    client_metrics_path,
     config_document,
+    entity_config_path,
     group_config_path,
     partition_document,
     partition_path,
@@ -12,7 +14,7 @@ from ottla.cluster.documents import (
     topic_document,
     topic_path,
 )
-from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
+from ottla.cluster.image import ClusterImage, Entity, PartitionImage, TopicImage
 from ottla.cluster.store import ABSENT, Write
 
 Version = Callable[[str], int]
@@ -88,6 +90,27 @@ def broker_config_writes(broker: str, configs: Mapping[str, str], version: Versi
 
 def group_config_writes(group: str, configs: Mapping[str, str], version: Version) -> list[Write]:
     return _config_writes(group_config_path(group), configs, version)
+
+
+def client_metrics_writes(subscription: str, configs: Mapping[str, str], version: Version) -> list[Write]:
+    return _config_writes(client_metrics_path(subscription), configs, version)
+
+
+def entity_holder_writes(entity: Entity, version: Version) -> list[Write]:
+    """What has to be there before settings of a user's client can be: a document of that user, be it an empty one.
+
+    They go into a commit of their own, before the other: ZooKeeper's nodes hold one another.
+    """
+    path = entity_config_path(entity[:1])
+    return [Write(path, config_document({}), ABSENT)] if len(entity) > 1 and version(path) == ABSENT else []
+
+
+def entity_config_writes(entity: Entity, configs: Mapping[str, str], version: Version) -> list[Write]:
+    """A user's document may hold those of its clients, so an empty one stays."""
+    path = entity_config_path(entity)
+    if not configs and entity[-1][0] == "users" and version(path) != ABSENT:
+        return [Write(path, config_document({}), version(path))]
+    return _config_writes(path, configs, version)
 
 
 def _config_writes(path: str, configs: Mapping[str, str], version: Version) -> list[Write]:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
+from ottla.broker.coordination.counts import CoordinatorCounts
 from ottla.broker.coordination.effects import Now
 from ottla.broker.coordination.log import CoordinatorLog
 from ottla.broker.coordination.machine_shard import MachineShard
@@ -70,11 +71,12 @@ class Coordinator(Generic[S, L]):
         self._scheduler = scheduler or LoopScheduler(clock)
         self._shards: dict[int, S] = {}
         self._is_active = False
+        self.counts = CoordinatorCounts()
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._last_ticket = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._loader: asyncio.Task[None] | None = None
-        self._settling: set[asyncio.Task[None]] = set()
+        self._installing: set[asyncio.Task[None]] = set()
 
     # What a subclass gives
 
@@ -132,7 +134,7 @@ class Coordinator(Generic[S, L]):
             return False  # reading it meets the same error
 
     async def wait_loaded(self) -> None:
-        while waiting := self._settling | ({self._loader} if self._loader is not None else set()):
+        while waiting := self._installing | ({self._loader} if self._loader is not None else set()):
             await asyncio.wait(waiting)
 
     def shutdown(self) -> None:
@@ -142,6 +144,15 @@ class Coordinator(Generic[S, L]):
             task.cancel()
         self._unload_all()
         self._fail(list(self._waiting), ErrorCode.NOT_COORDINATOR)
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for an answer."""
+        return len(self._waiting)
+
+    def machines(self) -> list[Any]:
+        """Those that this broker answers with."""
+        return [shard.machine for shard in self._shards.values() if shard.machine is not None]
 
     # Shards
 
@@ -183,6 +194,7 @@ class Coordinator(Generic[S, L]):
     async def _load(self, shard: S) -> None:
         """Read to the log's end: it may end in what the last leader acknowledged and this one does not know yet to be
         committed. It is answered for once it is."""
+        began = self._now().steady
         try:
             end = self._log.end_offset(shard.partition)
             chunks = self._log.read(shard.partition, end)
@@ -190,8 +202,11 @@ class Coordinator(Generic[S, L]):
             if not self._is_current(shard):
                 return
             committed = self._log.when_committed(shard.partition, end, shard.epoch)
+            self.counts.loaded(self._now().steady - began)
         except (OttlaError, OSError) as error:
-            logger.warning("%s %d cannot be read: %s", shard.WHAT, shard.partition, error)
+            logger.warning(
+                "%s-%d: Loading the coordinator's state failed, trying again: %s", shard.TOPIC, shard.partition, error
+            )
             shard.failed = True
             self._spawn(self._reload_later(shard, FAILED_RELOAD_SECONDS))
             return
@@ -199,14 +214,14 @@ class Coordinator(Generic[S, L]):
             self._install(shard, loaded)
             return
         task = self._spawn(self._install_when(shard, loaded, committed))
-        self._settling.add(task)
-        task.add_done_callback(self._settling.discard)
+        self._installing.add(task)
+        task.add_done_callback(self._installing.discard)
 
     async def _install_when(self, shard: S, loaded: L, committed: Awaitable[None]) -> None:
         try:
             await committed
         except (ApiError, OSError) as error:
-            logger.info("%s %d is to be read again: %s", shard.WHAT, shard.partition, error)
+            logger.info("%s-%d: Loading the coordinator's state again: %s", shard.TOPIC, shard.partition, error)
             await self._reload_later(shard, RELOAD_SECONDS)
             return
         if self._is_current(shard):
@@ -333,7 +348,12 @@ class Coordinator(Generic[S, L]):
                 if not self._is_current(shard):
                     return
         except ApiError as error:
-            logger.warning("no snapshot of %s %d: %s", shard.WHAT, shard.partition, error)
+            logger.warning(
+                "%s-%d: Snapshot of the coordinator's state failed, trying later: %s",
+                shard.TOPIC,
+                shard.partition,
+                error,
+            )
             shard.put_off_snapshot()
         finally:
             shard.snapshot_running = False

@@ -47,6 +47,8 @@ class Decision(msgspec.Struct):
     timers_if_lost: list[SetTimer] = msgspec.field(default_factory=list)
     notes: list[str] = msgspec.field(default_factory=list)
     then: Callable[[], "Decision"] | None = None
+    rebalances: int = 0
+    """How many rebalances this brings to an end, for those who count them."""
 
     def reply(self, ticket: int, result: object) -> None:
         self.replies.append(Reply(ticket, result))

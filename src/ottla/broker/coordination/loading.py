@@ -79,7 +79,7 @@ class LoadedLog:
             if not isinstance(key, OtherKey):
                 return key, decode_consumer_value(key, record.value)
         except MalformedMessage as error:
-            logger.warning("record at offset %d of the offsets topic is left aside: %s", record.offset, error)
+            logger.warning("Ignoring the record at offset %d of __consumer_offsets: %s", record.offset, error)
         self.foreign[key_bytes] = record.value or b""
         return None
 

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Iterable, Iterator
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from ottla.broker.coordination.log import CoordinatorLog
 from ottla.broker.coordination.scheduler import TimerHandle
@@ -48,8 +48,8 @@ def in_batches(entries: Iterable[T]) -> Iterator[list[T]]:
 class MachineShard(Generic[M]):
     """What kind of machine it is, and how its entries are written, a subclass says."""
 
-    WHAT = "partition"
-    """What to call a partition in words."""
+    TOPIC: ClassVar[str]
+    """The coordinator's topic, as the log lines name it."""
 
     def __init__(self, partition: int, epoch: int, log: CoordinatorLog) -> None:
         self.partition = partition
@@ -136,7 +136,9 @@ class MachineShard(Generic[M]):
         yield self._log.truncate_before(self.partition, start, self.epoch)
         self.bytes_since_snapshot -= before + own
         self._snapshot_due_at = max(SNAPSHOT_LOG_BYTES_MIN, SNAPSHOT_GROWTH * own)
-        logger.info("%s %d: snapshot of %d bytes, log starts at %d", self.WHAT, self.partition, own, start)
+        logger.info(
+            "%s-%d: Wrote a snapshot of %d bytes, log start offset is %d", self.TOPIC, self.partition, own, start
+        )
 
     def _snapshot_start(self) -> int:
         """Where the log is to begin once the snapshot is written."""

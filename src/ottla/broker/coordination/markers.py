@@ -55,7 +55,12 @@ class LocalMarkers:
         except ApiError as error:
             if error.code not in DONE_ANYWAY:
                 raise
-            logger.warning("%s needs no marker of producer %d: %s", partition, marker.producer_id, error)
+            logger.warning(
+                "%s: Transaction marker of producer id %d is not needed any more: %s",
+                partition,
+                marker.producer_id,
+                error,
+            )
             return None
 
     def append(self, marker: Marker, partition: TopicPartition) -> Awaitable[None] | None:

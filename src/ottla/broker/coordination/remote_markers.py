@@ -85,7 +85,12 @@ def _judged(marker: Marker, partition: TopicPartition, code: ErrorCode) -> ApiEr
     if code is ErrorCode.NONE:
         return None
     if code in DONE_ANYWAY:
-        logger.warning("%s needs no marker of producer %d: %s", partition, marker.producer_id, code.name)
+        logger.warning(
+            "%s: Transaction marker of producer id %d is not needed any more: %s",
+            partition,
+            marker.producer_id,
+            code.name,
+        )
         return None
     return ApiError(code)
 

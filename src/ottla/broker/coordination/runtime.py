@@ -7,6 +7,7 @@ and offset fetches are plain function calls.
 
 import asyncio
 import logging
+import random
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -32,7 +33,8 @@ from ottla.config.group import resolve_group
 from ottla.model.clock import Clock
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import CONSUMER_OFFSETS, format_topic_id
-from ottla.protocol.coordinator_records import STRING_BYTES_MAX, OffsetCommitValue
+from ottla.protocol.consumer_group_records import GroupEpochKey
+from ottla.protocol.coordinator_records import STRING_BYTES_MAX, OffsetCommitKey, OffsetCommitValue
 from ottla.protocol.records import Codec
 
 logger = logging.getLogger(__name__)
@@ -55,6 +57,14 @@ def consumer_rules(settings: BrokerSettings, group_configs: Mapping[str, Mapping
     )
 
 
+def _new_epochs(records: Iterable[object]) -> int:
+    return sum(isinstance(entry, tuple) and isinstance(entry[0], GroupEpochKey) for entry in records)
+
+
+def _offsets_dropped(entries: Iterable[Entry]) -> int:
+    return sum(isinstance(key, OffsetCommitKey) for key, _ in entries)
+
+
 class GroupCoordinator(Coordinator[Shard, LoadedLog]):
     def __init__(
         self,
@@ -62,12 +72,17 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
         settings: Callable[[], BrokerSettings],
         clock: Clock,
         scheduler: Scheduler | None = None,
+        chance: random.Random | None = None,
     ) -> None:
         super().__init__(log, settings, clock, scheduler)
+        self._chance = chance or random.Random()  # noqa: S311 (member ids are no secrets)
         self._topics = KnownTopics()
         self._group_configs: Mapping[str, Mapping[str, str]] = {}
         self._rules = GroupRules()
         self._rules_source: BrokerSettings | None = None
+
+    def _new_id(self) -> uuid.UUID:
+        return uuid.UUID(bytes=self._chance.randbytes(16), version=4)
 
     # Requests of members
 
@@ -75,7 +90,7 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
         """Ticket and random part of the event are filled in here."""
         shard, machine = self._find(event.group_id)
         ticket, answer = self._ticket()
-        event = msgspec.structs.replace(event, ticket=ticket, unique=str(uuid.uuid4()))
+        event = msgspec.structs.replace(event, ticket=ticket, unique=str(self._new_id()))
         self._perform(shard, machine.on_join(event, self._now(), self._live_rules()))
         return answer
 
@@ -110,7 +125,7 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
         """Ticket and random part of the event are filled in here."""
         shard, machine = self._find(event.group_id)
         ticket, answer = self._ticket()
-        event = msgspec.structs.replace(event, ticket=ticket, unique=format_topic_id(uuid.uuid4()))
+        event = msgspec.structs.replace(event, ticket=ticket, unique=format_topic_id(self._new_id()))
         self._perform(shard, machine.consumer.on_heartbeat(event, self._now(), self._live_rules()))
         return answer
 
@@ -126,6 +141,7 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
         if committed.records:
             producer = Producer(event.producer_id, event.producer_epoch) if event.is_transactional else None
             self._write(shard, committed.records, now, producer)
+            self.counts.commits += len(committed.records)
         return self._when_committed(shard, committed.errors)
 
     def fetch_offsets(
@@ -205,6 +221,7 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
         deleted = machine.delete_offsets(group_id, partitions)
         if deleted.records:
             self._write(shard, deleted.records, self._now())
+            self.counts.deletions += len(deleted.records)
         return self._when_committed(shard, deleted.errors)
 
     # Administration
@@ -255,6 +272,7 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
         entries = machine.delete_group(group_id)
         for batch in in_batches(entries):
             self._write(shard, batch, self._now())
+        self.counts.deletions += _offsets_dropped(entries)
         return self._when_committed(shard, None)
 
     def on_topics_deleted(self, names: Iterable[str]) -> None:
@@ -269,7 +287,12 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
                 for batch in in_batches(shard.machine.delete_topics(topics)):
                     self._write(shard, batch, self._now())
             except ApiError as error:
-                logger.warning("offsets of deleted topics stay in partition %d: %s", shard.partition, error)
+                logger.warning(
+                    "%s-%d: Cannot remove the committed offsets of deleted topics: %s",
+                    shard.TOPIC,
+                    shard.partition,
+                    error,
+                )
 
     async def expire(self) -> None:
         """Let go of offsets that were kept long enough, and of groups with nothing left."""
@@ -280,9 +303,10 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
                 for entries in shard.machine.expire(self._now(), self._live_rules()):
                     for batch in in_batches(entries):
                         self._write(shard, batch, self._now())
+                    self.counts.expirations += _offsets_dropped(entries)
                     await asyncio.sleep(0)
             except ApiError as error:
-                logger.warning("old offsets stay in partition %d: %s", shard.partition, error)
+                logger.warning("%s-%d: Cannot remove expired offsets: %s", shard.TOPIC, shard.partition, error)
 
     # Doing what was decided
 
@@ -297,6 +321,8 @@ class GroupCoordinator(Coordinator[Shard, LoadedLog]):
                     for timer in step.timers_if_lost:
                         self._set_timer(shard, timer)
                     return
+                self.counts.consumer_rebalances += _new_epochs(step.records)
+            self.counts.rebalances += step.rebalances
             for note in step.notes:
                 logger.info("%s", note)
             for timer in step.timers:

@@ -55,16 +55,16 @@ class Sender(Generic[Item, R]):
                 except ApiError as error:
                     results = [error] * len(batch)
                 for (_, answer), result in zip(batch, results, strict=True):
-                    _settle(answer, result)
+                    _resolve(answer, result)
         finally:
             # Nothing is left behind, whatever ended this.
             for _, answer in (*batch, *queue):
-                _settle(answer, ApiError(ErrorCode.NETWORK_EXCEPTION, "it was not sent"))
+                _resolve(answer, ApiError(ErrorCode.NETWORK_EXCEPTION, "it was not sent"))
             queue.clear()
             del self._queues[broker_id], self._under_way[broker_id]
 
 
-def _settle(answer: "asyncio.Future[R]", result: R | ApiError) -> None:
+def _resolve(answer: "asyncio.Future[R]", result: R | ApiError) -> None:
     if answer.done():
         return
     if isinstance(result, ApiError):

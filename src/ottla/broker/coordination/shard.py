@@ -8,6 +8,7 @@ from ottla.broker.coordination.groups.offsets import Entry, Value
 from ottla.broker.coordination.loading import LoadedLog
 from ottla.broker.coordination.machine_shard import MachineShard
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.names import CONSUMER_OFFSETS
 from ottla.protocol.consumer_group_records import ConsumerKey, encode_consumer_key, encode_consumer_value
 from ottla.protocol.coordinator_records import (
     GroupMetadataKey,
@@ -57,7 +58,7 @@ class Producer(NamedTuple):
 
 
 class Shard(MachineShard[GroupMachine]):
-    WHAT = "offsets partition"
+    TOPIC = CONSUMER_OFFSETS
 
     def install(self, loaded: LoadedLog) -> None:
         self.machine = loaded.machine

@@ -20,10 +20,9 @@ from ottla.broker.coordination.transactions.states import PREPARED
 from ottla.config.broker import BrokerSettings
 from ottla.model.clock import Clock
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.names import TopicPartition
-from ottla.protocol.records import Codec, NewRecord
+from ottla.model.names import TRANSACTION_STATE, TopicPartition
+from ottla.protocol.records import NO_PRODUCER_ID, Codec, NewRecord
 from ottla.protocol.transaction_records import (
-    NO_PRODUCER_ID,
     STRING_BYTES_MAX,
     TransactionState,
     TransactionValue,
@@ -43,7 +42,7 @@ Errors = dict[TopicPartition, ErrorCode]
 
 
 class TransactionShard(MachineShard[TransactionMachine]):
-    WHAT = "transactions partition"
+    TOPIC = TRANSACTION_STATE
 
     def __init__(self, partition: int, epoch: int, log: CoordinatorLog) -> None:
         super().__init__(partition, epoch, log)
@@ -96,7 +95,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
             if step.error is not ErrorCode.CONCURRENT_TRANSACTIONS:
                 return step
             # The transaction before is about to end, on one broker at once: no need to let the client ask again.
-            if not await self._finished(shard, event.transactional_id):
+            if not await self._finished(shard, event.transactional_id, self._patience_s):
                 return step
         return step
 
@@ -111,7 +110,8 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
         """Make partitions part of the open transaction, or begin one with them.
 
         Who was told that a transaction is decided begins the next one while markers may still be on their way: that
-        is waited for a little, which is quicker than to let the producer ask again.
+        is waited for a little, which is quicker than to let the producer ask again. With version 2 it is a broker
+        that asks, for many producers at once, and asks again: those who share its request are not held up for long.
         """
         event = (transactional_id, producer_id, producer_epoch, partitions)
         shard, error = self._add(*event, version)
@@ -128,7 +128,10 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
         partitions: Collection[TopicPartition],
         version: int,
     ) -> ErrorCode:
-        await self._finished(shard, transactional_id)
+        patience_s = self._patience_s
+        if version >= VERSION_WITH_EPOCH_BUMP:
+            patience_s = min(patience_s, self._settings().add_partitions_to_txn_retry_backoff_ms / 1000.0)
+        await self._finished(shard, transactional_id, patience_s)
         shard, error = self._add(transactional_id, producer_id, producer_epoch, partitions, version)
         answer = self._when_committed(shard, error)
         return answer if isinstance(answer, ErrorCode) else await answer
@@ -198,9 +201,18 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
                 continue
             if step.value is not None:
                 await self._apply(shard, event.transactional_id, step)
+            elif step.error is ErrorCode.CONCURRENT_TRANSACTIONS and event.transactional_id in shard.finishing:
+                # The end before it is about to be complete: no need to let the client ask again.
+                if await self._finished(shard, event.transactional_id, self._patience_s):
+                    continue
             else:
                 await self._confirm(shard, machine, event.transactional_id)
             return step
+
+    @property
+    def _patience_s(self) -> float:
+        """How long a request waits here for the transaction before to be complete."""
+        return self._settings().add_partitions_to_txn_retry_backoff_max_ms / 1000.0
 
     async def _confirm(self, shard: TransactionShard, machine: TransactionMachine, transactional_id: str) -> None:
         """Before a transaction is said to have ended already: write what is known once more and wait for the replicas.
@@ -245,7 +257,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
                 try:
                     await self._abort_if_timed_out(shard, name)
                 except ApiError as error:
-                    logger.warning("the transaction of %r, whose time is up, stays open for now: %s", name, error)
+                    logger.warning("transactional.id %s: Cannot abort the timed-out transaction yet: %s", name, error)
 
     async def _abort_if_timed_out(self, shard: TransactionShard, transactional_id: str) -> None:
         fresh = NO_PRODUCER_ID
@@ -257,7 +269,10 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
                 fresh = await self._fresh_producer_id()
                 continue
             await self._apply(shard, transactional_id, step)
-            logger.info("the transaction of %r was aborted: its time was up", transactional_id)
+            logger.info(
+                "transactional.id %s: Aborted the transaction, which timed out (transaction.timeout.ms)",
+                transactional_id,
+            )
             return
 
     async def expire(self) -> None:
@@ -270,7 +285,9 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
                 for name in shard.machine.expired(self._clock.now_ms(), expiration_ms):
                     self._write(shard, name, None)
             except ApiError as error:
-                logger.warning("unused transactional ids stay in partition %d: %s", shard.partition, error)
+                logger.warning(
+                    "%s-%d: Cannot remove expired transactional ids: %s", shard.TOPIC, shard.partition, error
+                )
             await asyncio.sleep(0)
 
     # Doing what was decided
@@ -312,12 +329,12 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
 
         task.add_done_callback(forget)
 
-    async def _finished(self, shard: TransactionShard, transactional_id: str) -> bool:
+    async def _finished(self, shard: TransactionShard, transactional_id: str, patience_s: float) -> bool:
         """Wait a little for the last transaction of an id to be complete. Whether it is."""
         task = shard.finishing.get(transactional_id)
         if task is None:
             return True
-        await asyncio.wait([task], timeout=self._settings().add_partitions_to_txn_retry_backoff_max_ms / 1000.0)
+        await asyncio.wait([task], timeout=patience_s)
         return task.done()
 
     async def _finish_later(
@@ -375,18 +392,28 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
             value.client_version,
         )
         return write_all(
-            self._markers, marker, partitions, lambda error: logger.debug("a marker is to be written again: %s", error)
+            self._markers,
+            marker,
+            partitions,
+            lambda error: logger.debug("Writing a transaction marker again: %s", error),
         )
 
     def _complete(self, shard: TransactionShard, transactional_id: str) -> bool:
         """Note that every partition has its marker; False if the log does not take it now."""
         assert shard.machine is not None
+        is_commit = shard.machine.transactions[transactional_id].state is TransactionState.PREPARE_COMMIT
         step = shard.machine.complete(transactional_id, self._clock.now_ms())
         try:
             self._append(shard, transactional_id, step)
         except ApiError as error:
-            logger.warning("the end of the transaction of %r cannot be noted: %s", transactional_id, error)
+            logger.warning(
+                "transactional.id %s: Cannot write the completion of the transaction yet: %s", transactional_id, error
+            )
             return False
+        if is_commit:
+            self.counts.committed_transactions += 1
+        else:
+            self.counts.aborted_transactions += 1
         return True
 
     async def _fresh_producer_id(self) -> int:
@@ -437,7 +464,7 @@ async def _refused(waiting: Mapping[TopicPartition, Awaitable[None]]) -> set[Top
         try:
             await pending
         except (ApiError, OSError) as error:
-            logger.debug("a marker for %s is to be written again: %s", partition, error)
+            logger.debug("%s: Writing the transaction marker again: %s", partition, error)
             refused.add(partition)
     return refused
 

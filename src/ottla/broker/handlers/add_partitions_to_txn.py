@@ -9,10 +9,12 @@ import asyncio
 from collections.abc import Sequence
 
 from ottla.broker.coordination.transactions.events import VERSION_WITH_EPOCH_BUMP
+from ottla.broker.handlers.common import access
+from ottla.broker.handlers.common.transaction_codes import known_to
 from ottla.broker.handlers.context import Broker, Call
-from ottla.broker.handlers.transaction_codes import known_to
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import INTERNAL_TOPICS, TopicPartition
+from ottla.model.rights import Operation, Resource
 from ottla.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -38,6 +40,8 @@ async def handle(broker: Broker, call: Call, request: AddPartitionsToTxnRequest)
         )
         errors = await _add(broker, call, only)
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(only.topics, errors))
+    access.require_cluster(broker, call, Operation.CLUSTER_ACTION)
+    call.exempt = True  # from another broker
     # All are appended before the first is waited for.
     answers = await asyncio.gather(*(_add(broker, call, transaction) for transaction in request.transactions))
     return AddPartitionsToTxnResponse(
@@ -54,7 +58,22 @@ async def _add(
     broker: Broker, call: Call, transaction: AddPartitionsToTxnTransaction
 ) -> dict[TopicPartition, ErrorCode]:
     partitions = [TopicPartition(topic.name, number) for topic in transaction.topics for number in topic.partitions]
-    refused = {partition: code for partition in partitions if (code := _refusal(broker, call, partition))}
+    hidden: frozenset[str] = frozenset()
+    if call.version < BATCHED_FROM:
+        name = transaction.transactional_id
+        if not access.allowed(broker, call, Operation.WRITE, Resource.TRANSACTIONAL_ID, name):
+            return dict.fromkeys(partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        names = (partition.topic for partition in partitions if partition.topic not in INTERNAL_TOPICS)
+        hidden = access.denied(broker, call, Operation.WRITE, Resource.TOPIC, names)
+    refused = {
+        partition: code
+        for partition in partitions
+        if (
+            code := ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            if partition.topic in hidden
+            else _refusal(broker, call, partition)
+        )
+    }
     if refused:
         return {partition: refused.get(partition, ErrorCode.OPERATION_NOT_ATTEMPTED) for partition in partitions}
     name, producer_id, epoch = transaction.transactional_id, transaction.producer_id, transaction.producer_epoch

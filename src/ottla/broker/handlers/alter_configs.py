@@ -4,6 +4,7 @@ Replaces all settings of topics and brokers: what is not named goes back to its 
 """
 
 from ottla.broker.controller.config_decisions import Alteration, ConfigChange, ConfigOutcome, Operation
+from ottla.broker.handlers.common.config_access import alter_allowed
 from ottla.broker.handlers.context import Broker, Call
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.messages.alter_configs import (
@@ -24,7 +25,12 @@ async def handle(broker: Broker, call: Call, request: AlterConfigsRequest) -> Al
         for resource in request.resources
     ]
     try:
-        outcomes = await broker.controller.alter_configs(wanted, validate_only=request.validate_only)
+        outcomes = await alter_allowed(
+            broker,
+            call,
+            wanted,
+            lambda allowed: broker.controller.alter_configs(allowed, validate_only=request.validate_only),
+        )
     except ApiError as error:
         outcomes = [ConfigOutcome(change, None, error) for change in wanted]
     return AlterConfigsResponse(

@@ -10,8 +10,10 @@ from collections import Counter
 
 from ottla.broker.controller.holders import Place
 from ottla.broker.controller.partition_decisions import Move
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.rights import Operation
 from ottla.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -23,6 +25,7 @@ from ottla.protocol.messages.alter_partition_reassignments import (
 async def handle(
     broker: Broker, call: Call, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
+    access.require_cluster(broker, call, Operation.ALTER)
     allow_factor_change = request.allow_replication_factor_change
     asked = [(topic.name, each.partition_index) for topic in request.topics for each in topic.partitions]
     twice = {place for place, count in Counter(asked).items() if count > 1}
@@ -51,6 +54,25 @@ async def handle(
             )
         )
     return response
+
+
+def refuse(
+    call: Call, request: AlterPartitionReassignmentsRequest, error: ApiError
+) -> AlterPartitionReassignmentsResponse:
+    return AlterPartitionReassignmentsResponse(
+        error_code=error.code,
+        error_message=error.message,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ReassignablePartitionResponse(each.partition_index, error.code, error.message)
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
 
 
 def _result(place: Place, refusals: dict[Place, ApiError]) -> ReassignablePartitionResponse:

@@ -5,9 +5,11 @@ shows how far the copies have come. A partition that is not here is answered as 
 the directory asked for should it come. Asking for the directory where a replica is ends its move elsewhere.
 """
 
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
 from ottla.model.errors import ApiError
 from ottla.model.names import TopicPartition
+from ottla.model.rights import Operation
 from ottla.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
@@ -17,6 +19,7 @@ from ottla.protocol.messages.alter_replica_log_dirs import (
 
 
 def handle(broker: Broker, call: Call, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+    access.require_cluster(broker, call, Operation.ALTER)
     # A partition named twice goes where it was named last.
     asked = {
         TopicPartition(topic.name, number): directory.path
@@ -32,6 +35,16 @@ def handle(broker: Broker, call: Call, request: AlterReplicaLogDirsRequest) -> A
         except ApiError as error:
             result.error_code = error.code
         results.setdefault(tp.topic, AlterReplicaLogDirTopicResult(topic_name=tp.topic)).partitions.append(result)
+    return AlterReplicaLogDirsResponse(results=list(results.values()))
+
+
+def refuse(call: Call, request: AlterReplicaLogDirsRequest, error: ApiError) -> AlterReplicaLogDirsResponse:
+    results: dict[str, AlterReplicaLogDirTopicResult] = {}
+    for directory in request.dirs:
+        for topic in directory.topics:
+            results.setdefault(topic.name, AlterReplicaLogDirTopicResult(topic_name=topic.name)).partitions += [
+                AlterReplicaLogDirPartitionResult(number, error.code) for number in topic.partitions
+            ]
     return AlterReplicaLogDirsResponse(results=list(results.values()))
 
 

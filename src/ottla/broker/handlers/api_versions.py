@@ -24,6 +24,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 FEATURES_EPOCH = 1
 """Clients take up features that come with a higher epoch than they know; ours follow from the version that runs."""
+TELLS_SOFTWARE_FROM = 3
 KNOWS_LEVEL_ZERO_FROM = 4
 """Java clients of version 3 fail on a feature whose lowest level is 0."""
 
@@ -47,10 +48,13 @@ def features_of(served: Collection[int]) -> list[Feature]:
 
 
 def handle(broker: Broker, call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    if call.version >= 3 and not (
+    if call.version >= TELLS_SOFTWARE_FROM and not (
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if call.version >= TELLS_SOFTWARE_FROM:
+        call.session.runs(request.client_software_name, request.client_software_version)
+    call.session.asked_versions = True
     features = features_of({api.key for api in broker.served_apis})
     return ApiVersionsResponse(
         api_keys=[

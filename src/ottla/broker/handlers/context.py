@@ -1,20 +1,27 @@
 """What a handler is given, and what it may give back."""
 
+import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple, final
 
 import msgspec
 
 from ottla.broker.controller.loop import Controller
-from ottla.broker.coordination.membership import TransactionMembership
+from ottla.broker.coordination.kinds import Coordinators
 from ottla.broker.coordination.runtime import GroupCoordinator
+from ottla.broker.coordination.transaction_partitions import TransactionPartitions
 from ottla.broker.coordination.transaction_runtime import TransactionCoordinator
-from ottla.broker.handlers.fetch_sessions import FetchSessions
+from ottla.broker.handlers.fetching.sessions import FetchSessions
+from ottla.broker.handlers.producing.schema_ids import SchemaIds
+from ottla.broker.quotas.clients import ClientQuotas
 from ottla.broker.quotas.throttles import ReplicationThrottle
 from ottla.broker.replication.moving import ReplicaMoves
 from ottla.broker.replication.partitions import Partitions
 from ottla.broker.replication.peers import Peers
+from ottla.broker.security.acls.authorizer import Authorizer
+from ottla.broker.security.authenticators import Authenticators
+from ottla.broker.session import Session
 from ottla.broker.storage.log import LogSlice
 from ottla.broker.storage.manager import LogManager
 from ottla.cluster.store import MetadataStore
@@ -22,6 +29,11 @@ from ottla.config.broker import BrokerSettings
 from ottla.config.live import LiveConfig
 from ottla.model.clock import Clock
 from ottla.protocol.schema import TopLevel
+from ottla.telemetry.pushed import ClientMetrics
+from ottla.telemetry.registry import Telemetry
+
+NO_THROTTLE_FIELD = -1
+_INT32 = struct.Struct(">i")
 
 
 class ServedApi(NamedTuple):
@@ -47,10 +59,19 @@ class Broker:
     leader_throttle: ReplicationThrottle
     groups: GroupCoordinator
     transactions: TransactionCoordinator
-    membership: TransactionMembership
+    coordinators: Coordinators
+    transaction_partitions: TransactionPartitions
     peers: Peers
     fetch_sessions: FetchSessions
+    authenticators: Authenticators
     served_apis: Sequence[ServedApi]
+    telemetry: Telemetry
+    authorizer: Authorizer | None = None
+    """Who decides what clients may do; None: everybody may do everything. Ask through handlers/common/access.py."""
+    quotas: ClientQuotas = field(default_factory=ClientQuotas)
+    schema_ids: SchemaIds = field(default_factory=SchemaIds)
+    client_metrics: ClientMetrics | None = None
+    """Where clients push their metrics; None: nobody would see them."""
 
     @property
     def settings(self) -> BrokerSettings:
@@ -64,9 +85,17 @@ class Call(msgspec.Struct):
     api_key: int
     version: int
     client_id: str | None
-    client_host: str
-    listener: str
-    principal: str = "User:ANONYMOUS"
+    session: Session
+    throttle_ms: int = 0
+    """How long this client is to be left alone once it has its answer, which tells it so. Raised by whoever finds that
+    a quota is exceeded; the longest counts."""
+    exempt: bool = False
+    """What brokers ask of each other is charged to nobody."""
+    then_close: bool = False
+    """Whether the connection ends with this answer."""
+
+    def throttle(self, ms: int) -> None:
+        self.throttle_ms = max(self.throttle_ms, ms)
 
 
 class Raw(NamedTuple):
@@ -74,12 +103,25 @@ class Raw(NamedTuple):
 
     chunks: list[bytes | bytearray | LogSlice]
     size: int
+    throttle_at: int = NO_THROTTLE_FIELD
+    """Where in the first chunk, which is a bytearray then, the throttle time stands."""
+    errors: Sequence[int] = ()
+    """The error codes in the body that are not 0."""
+
+    def tell_throttle(self, ms: int) -> None:
+        """Put the throttle time into the packed body."""
+        if self.throttle_at != NO_THROTTLE_FIELD:
+            first = self.chunks[0]
+            assert isinstance(first, bytearray)
+            _INT32.pack_into(first, self.throttle_at, ms)
 
 
+@final
 class NoResponse:
     """Produce with acks=0 is not answered at all."""
 
 
+@final
 class CloseConnection:
     """The connection cannot go on: the client is to connect again."""
 
@@ -90,6 +132,7 @@ CLOSE_CONNECTION = CloseConnection()
 Response = TopLevel | Raw | NoResponse | CloseConnection
 
 
+@final
 class Parked:
     """A response that is not ready yet.
 

@@ -6,11 +6,13 @@ living replica has done so, or the request's time is up.
 
 import asyncio
 
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call, Parked
 from ottla.broker.replication.partition import Partition
 from ottla.broker.replication.waiters import CommitWait
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import INTERNAL_TOPICS
+from ottla.model.rights import Operation, Resource
 from ottla.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
@@ -24,12 +26,15 @@ TO_HIGH_WATERMARK = -1
 def handle(broker: Broker, call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse | Parked:
     response = DeleteRecordsResponse()
     waiting = _Waiting(response)
+    refused = access.denied(broker, call, Operation.DELETE, Resource.TOPIC, (topic.name for topic in request.topics))
     for topic in request.topics:
         answers = []
         for asked in topic.partitions:
             answer = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=-1)
             answers.append(answer)
             try:
+                if topic.name in refused:
+                    raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 if topic.name in INTERNAL_TOPICS:
                     raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
                 partition = broker.partitions.get((topic.name, asked.partition_index))

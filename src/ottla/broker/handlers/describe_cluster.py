@@ -4,7 +4,7 @@ The cluster's id, its controller and its brokers, as the listener that the reque
 There are no separate controllers to describe, and no fenced brokers to include.
 """
 
-from ottla.broker.handlers import authorized_operations
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
 from ottla.cluster.image import NO_CONTROLLER
 from ottla.model.errors import ErrorCode
@@ -28,7 +28,7 @@ def handle(broker: Broker, call: Call, request: DescribeClusterRequest) -> Descr
     image = broker.metadata.image
     response = DescribeClusterResponse(cluster_id=image.cluster_id)
     for known in image.brokers.values():
-        endpoint = known.endpoint(call.listener)
+        endpoint = known.endpoint(call.session.listener)
         if endpoint is not None:
             response.brokers.append(
                 DescribeClusterBroker(broker_id=known.id, host=endpoint.host, port=endpoint.port, rack=known.rack)
@@ -36,5 +36,5 @@ def handle(broker: Broker, call: Call, request: DescribeClusterRequest) -> Descr
     described = {entry.broker_id for entry in response.brokers}
     response.controller_id = image.controller_id if image.controller_id in described else NO_CONTROLLER
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = authorized_operations.ON_CLUSTER
+        response.cluster_authorized_operations = access.cluster_operations(broker, call)
     return response

@@ -1,17 +1,22 @@
 """DescribeConfigs, key 32, versions 1 to 4.
 
 Settings of topics and of this broker with where each value comes from. A broker without a name stands for what was
-changed for all brokers at once. Groups may have settings before they exist. Log levels and client metrics are refused.
+changed for all brokers at once. Groups may have settings before they exist; so may subscriptions to metrics of clients.
+Log levels are those of this process.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ottla.broker.controller.config_decisions import ResourceType, broker_key, unserved_resource
+from ottla.broker.handlers.common.config_access import check_config_access
+from ottla.broker.handlers.common.log_levels import check_logger_owner, described_levels
 from ottla.broker.handlers.context import Broker, Call
 from ottla.cluster.image import CLUSTER_WIDE
-from ottla.config.live import ConfigEntry
+from ottla.config.live import ConfigEntry, ConfigSource, ConfigSynonym
+from ottla.config.setting import SettingType
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import check_topic_name
+from ottla.model.rights import Operation
 from ottla.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -20,6 +25,7 @@ from ottla.protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from ottla.telemetry.subscriptions import INTERVAL, MATCH, METRICS
 
 
 def handle(broker: Broker, call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
@@ -33,6 +39,9 @@ def handle(broker: Broker, call: Call, request: DescribeConfigsRequest) -> Descr
         )
         response.results.append(result)
         try:
+            check_config_access(
+                broker, call, Operation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name
+            )
             entries = _entries(broker, resource)
         except ApiError as error:
             result.error_code, result.error_message = error.code, error.message
@@ -67,8 +76,24 @@ def _entries(broker: Broker, resource: DescribeConfigsResource) -> Sequence[Conf
             if not resource.resource_name:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "a group has a name")
             return broker.config.describe_group(broker.metadata.image.group_configs.get(resource.resource_name, {}))
+        case ResourceType.CLIENT_METRICS:
+            if not resource.resource_name:
+                raise ApiError(ErrorCode.INVALID_REQUEST, "a subscription to metrics of clients has a name")
+            return _subscription(broker.metadata.image.client_metrics.get(resource.resource_name, {}))
+        case ResourceType.BROKER_LOGGER:
+            check_logger_owner(broker, resource.resource_name)
+            return described_levels()
         case other:
             raise unserved_resource(other)
+
+
+def _subscription(configs: Mapping[str, str]) -> list[ConfigEntry]:
+    types = {METRICS: SettingType.LIST, MATCH: SettingType.LIST, INTERVAL: SettingType.INT}
+    source = ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG
+    return [
+        ConfigEntry(name, text, source, types[name], False, False, "", (ConfigSynonym(name, text, source),))
+        for name, text in configs.items()
+    ]
 
 
 def _translated(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:

@@ -5,8 +5,10 @@ State, protocol and members of groups. A group that does not exist is "Dead"; fr
 
 from ottla.broker.coordination.groups.describing import DescribedGroup as Described
 from ottla.broker.coordination.groups.describing import missing
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.rights import Operation, Resource
 from ottla.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -15,17 +17,18 @@ from ottla.protocol.messages.describe_groups import (
 )
 
 TELLS_UNKNOWN_GROUPS_FROM = 6
-NOT_ASKED = -(2**31)
-ALL_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""Read, delete, describe, describe configs, alter configs: nothing is forbidden without access control."""
 
 
 def handle(broker: Broker, call: Call, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    operations = ALL_OPERATIONS if request.include_authorized_operations else NOT_ASKED
-    return DescribeGroupsResponse(groups=[_describe(broker, call, name, operations) for name in request.groups])
+    asked = request.include_authorized_operations
+    return DescribeGroupsResponse(
+        groups=[_describe(broker, call, name, tells_operations=asked) for name in request.groups]
+    )
 
 
-def _describe(broker: Broker, call: Call, group_id: str, operations: int) -> DescribedGroup:
+def _describe(broker: Broker, call: Call, group_id: str, *, tells_operations: bool) -> DescribedGroup:
+    if not access.allowed(broker, call, Operation.DESCRIBE, Resource.GROUP, group_id):
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, error_message=None)
     try:
         found = broker.groups.describe_group(group_id)
     except ApiError as error:
@@ -34,8 +37,8 @@ def _describe(broker: Broker, call: Call, group_id: str, operations: int) -> Des
     if found is None and call.version >= TELLS_UNKNOWN_GROUPS_FROM:
         answer.error_code = ErrorCode.GROUP_ID_NOT_FOUND
         answer.error_message = f"Group {group_id} not found."
-    else:
-        answer.authorized_operations = operations
+    elif tells_operations:
+        answer.authorized_operations = access.operations(broker, call, Resource.GROUP, group_id)
     return answer
 
 

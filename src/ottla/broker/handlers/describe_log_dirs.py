@@ -7,11 +7,13 @@ new partitions.
 
 import os
 
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
 from ottla.broker.storage.log import Log
 from ottla.broker.storage.log_dir import LogDir
 from ottla.model.errors import ErrorCode
 from ottla.model.names import TopicPartition
+from ottla.model.rights import Operation
 from ottla.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -22,6 +24,7 @@ from ottla.protocol.messages.describe_log_dirs import (
 
 
 def handle(broker: Broker, call: Call, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    access.require_cluster(broker, call, Operation.DESCRIBE)
     wanted = None
     if request.topics is not None:
         wanted = {TopicPartition(topic.topic, number) for topic in request.topics for number in topic.partitions}

@@ -5,11 +5,12 @@ the next request goes on. Eligible leader replicas are in-sync ones that are dea
 for what they have (decision 0013).
 """
 
-from ottla.broker.handlers import authorized_operations
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
-from ottla.cluster.image import NO_LEADER, ClusterImage, TopicImage, no_help
+from ottla.cluster.image import NO_LEADER, ClusterImage, TopicImage, dead_or_lagging
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import INTERNAL_TOPICS, check_topic_name
+from ottla.model.rights import Operation, Resource
 from ottla.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -26,6 +27,8 @@ def handle(broker: Broker, call: Call, request: DescribeTopicPartitionsRequest) 
         if cursor.partition_index < 0 or (request.topics and cursor.topic_name not in names):
             return _refused(request)
         names = [name for name in names if name >= cursor.topic_name]
+    hidden = access.denied(broker, call, Operation.DESCRIBE, Resource.TOPIC, names, probe=not request.topics)
+    names = [name for name in names if name not in hidden]
     remaining = max(1, min(broker.settings.max_request_partition_size_limit, request.response_partition_limit))
     response = DescribeTopicPartitionsResponse()
     for name in names:
@@ -39,11 +42,14 @@ def handle(broker: Broker, call: Call, request: DescribeTopicPartitionsRequest) 
             continue
         first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
         described = _topic(topic, image, first, remaining)
+        described.topic_authorized_operations = access.operations(broker, call, Resource.TOPIC, name)
         response.topics.append(described)
         remaining -= len(described.partitions)
         if first + len(described.partitions) < len(topic.partitions):
             response.next_cursor = ResponseCursor(topic_name=name, partition_index=first + len(described.partitions))
             break
+    if request.topics:
+        response.topics += [_hidden(name) for name in sorted(hidden)]
     return response
 
 
@@ -52,10 +58,9 @@ def _topic(topic: TopicImage, image: ClusterImage, first: int, limit: int) -> De
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        topic_authorized_operations=authorized_operations.ON_TOPIC,
     )
     for number, state in enumerate(topic.partitions[first : first + limit], start=first):
-        idle = no_help(state, image.brokers)
+        idle = dead_or_lagging(state, image.brokers)
         described.partitions.append(
             DescribeTopicPartitionsResponsePartition(
                 partition_index=number,
@@ -69,6 +74,10 @@ def _topic(topic: TopicImage, image: ClusterImage, first: int, limit: int) -> De
             )
         )
     return described
+
+
+def _hidden(name: str) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
 
 
 def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:

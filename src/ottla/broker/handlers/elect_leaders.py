@@ -10,8 +10,10 @@ from collections.abc import Mapping
 
 from ottla.broker.controller.holders import Place
 from ottla.broker.controller.partition_decisions import ElectionType
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.rights import Operation
 from ottla.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -21,6 +23,7 @@ from ottla.protocol.messages.elect_leaders import (
 
 
 async def handle(broker: Broker, call: Call, request: ElectLeadersRequest) -> ElectLeadersResponse:
+    access.require_cluster(broker, call, Operation.ALTER)
     everything = request.topic_partitions is None
     places = _all_places(broker) if everything else _asked(request)
     failure: ApiError | None = None
@@ -40,6 +43,13 @@ async def handle(broker: Broker, call: Call, request: ElectLeadersRequest) -> El
     return ElectLeadersResponse(
         error_code=failure.code if failure is not None else ErrorCode.NONE,
         replica_election_results=_results(places, refusals),
+    )
+
+
+def refuse(call: Call, request: ElectLeadersRequest, error: ApiError) -> ElectLeadersResponse:
+    places = _asked(request)
+    return ElectLeadersResponse(
+        error_code=error.code, replica_election_results=_results(places, dict.fromkeys(places, error))
     )
 
 

@@ -5,9 +5,11 @@ next id, when the epochs are used up), and a request in the epoch before is a re
 """
 
 from ottla.broker.coordination.transactions.events import VERSION_WITH_EPOCH_BUMP, End
+from ottla.broker.handlers.common import access
+from ottla.broker.handlers.common.transaction_codes import known_to
 from ottla.broker.handlers.context import Broker, Call
-from ottla.broker.handlers.transaction_codes import known_to
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.rights import Operation, Resource
 from ottla.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 SECOND_TRANSACTION_VERSION_FROM = 5
@@ -18,6 +20,7 @@ async def handle(broker: Broker, call: Call, request: EndTxnRequest) -> EndTxnRe
     version = VERSION_WITH_EPOCH_BUMP if call.version >= SECOND_TRANSACTION_VERSION_FROM else 0
     event = End(request.transactional_id, request.producer_id, request.producer_epoch, request.committed, version)
     try:
+        access.require(broker, call, Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id)
         step = await broker.transactions.end(event)
     except ApiError as error:
         return EndTxnResponse(error_code=error.code)

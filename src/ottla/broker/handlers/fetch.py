@@ -6,29 +6,33 @@ Who reads committed records only gets them up to the last stable offset, with th
 With too little to return it waits for `min_bytes`, at most `max_wait_ms`.
 A consumer that names its rack may be sent to an in-sync follower there (KIP-392), and from version 11 on consumers may
 read from followers, up to what these know to be committed. A follower that is not in sync gets no records of throttled
-partitions while the leader's limit is used up.
+partitions while the leader's limit is used up. A consumer that has used up its quota gets an answer without partitions.
 """
 
 import asyncio
 from collections.abc import Iterable, Sequence
 
+from ottla.broker.handlers.common.leader_hints import hint_for_error
 from ottla.broker.handlers.context import Broker, Call, Parked, Raw, Response
-from ottla.broker.handlers.fetch_packing import NO_REPLICA, PartitionAnswer, pack
-from ottla.broker.handlers.fetch_sessions import CONSUMER, NO_SESSION, FetchSession, View, Wanted
-from ottla.broker.handlers.leader_hints import hint_for_error
-from ottla.broker.handlers.reader_choice import preferred_replica
+from ottla.broker.handlers.fetching.packing import NO_REPLICA, PartitionAnswer, pack
+from ottla.broker.handlers.fetching.reader_choice import preferred_replica
+from ottla.broker.handlers.fetching.sessions import CONSUMER, FetchSession, View, Wanted
+from ottla.broker.quotas.budgets import RateBudget
 from ottla.broker.replication.partition import Partition
 from ottla.broker.replication.waiters import FetchWait
+from ottla.broker.security.acls.authorizer import Authorizer
 from ottla.broker.storage.log import AbortedTransaction, LogSlice
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import NO_TOPIC_ID
+from ottla.model.rights import Operation, Resource
+from ottla.model.sentinels import NO_EPOCH, NO_FETCH_SESSION
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 FIRST_VERSION_WITH_REPLICA_STATE = 15
 FIRST_VERSION_OF_FOLLOWER_READS = 11
 READ_COMMITTED = 1
-NO_EPOCH = -1
+NO_VERSION = -1
 
 
 def handle(broker: Broker, call: Call, request: FetchRequest) -> Response | Parked:
@@ -39,21 +43,37 @@ def handle(broker: Broker, call: Call, request: FetchRequest) -> Response | Park
     now = broker.clock.monotonic()
     try:
         if replica_id >= 0:
-            _check_life(broker, replica_id, replica_epoch)
+            call.exempt = True
+            _check_broker_epoch(broker, replica_id, replica_epoch)
         session = broker.fetch_sessions.session_for(
             request, uses_topic_ids=call.version >= FIRST_VERSION_WITH_TOPIC_IDS, now=now, replica_id=replica_id
         )
     except ApiError as error:
-        return pack(call.version, error.code, NO_SESSION, ())
+        return pack(call.version, error.code, NO_FETCH_SESSION, ())
+    if broker.authorizer is not None and session is not None:
+        session.look_again_under(broker.authorizer.version)
     fetch = _Fetch(broker, call, request, session, replica_id, replica_epoch)
+    if broker.quotas.fetch is not None and replica_id < 0:
+        fetch.budget = _bounded(broker, call, request, int(now * 1000))
     fetch.view.fetched_s = fetch.view.answered_s
     answers = fetch.read()
     missing = fetch.missing_in(answers)
     return fetch.park(missing) if missing else fetch.respond(answers)
 
 
-def _check_life(broker: Broker, replica_id: int, replica_epoch: int) -> None:
-    """What a follower asked in a former life says nothing about what it has now."""
+def _bounded(broker: Broker, call: Call, request: FetchRequest, now_ms: int) -> RateBudget | None:
+    """The client's quota; the request is made to ask for no more than who has used nothing of it may have at once."""
+    budgets = broker.quotas.fetch
+    budget = None if budgets is None else budgets.of(call.session.entity, now_ms)
+    if budget is not None:
+        most = budget.bound * broker.quotas.fetch_window_s
+        request.max_bytes = min(request.max_bytes, most)
+        request.min_bytes = min(request.min_bytes, most)
+    return budget
+
+
+def _check_broker_epoch(broker: Broker, replica_id: int, replica_epoch: int) -> None:
+    """What a follower asked before it registered again says nothing about what it has now."""
     known = broker.metadata.image.brokers.get(replica_id)
     if known is not None and NO_EPOCH < replica_epoch < known.epoch:
         raise ApiError(ErrorCode.STALE_BROKER_EPOCH)
@@ -63,7 +83,9 @@ class _Fetch:
     """One fetch request: read now, and perhaps once more when data has come."""
 
     __slots__ = (
-        "broker", "call", "incremental", "read_committed", "replica_epoch", "replica_id", "request", "session", "view",
+        "allowed", "broker", "budget", "call", "incremental", "read_committed", "replica_epoch", "replica_id",
+        "request",
+        "session", "view",
     )  # fmt: skip
 
     def __init__(
@@ -75,7 +97,10 @@ class _Fetch:
         replica_id: int,
         replica_epoch: int,
     ) -> None:
+        self.allowed: tuple[int, dict[str, bool]] = (NO_VERSION, {})
+        """Which topics may be read, under the rules of this version."""
         self.broker = broker
+        self.budget: RateBudget | None = None
         self.call = call
         self.request = request
         self.session = session
@@ -110,6 +135,8 @@ class _Fetch:
         aborted: Sequence[AbortedTransaction] | None = () if self.read_committed else None
         try:
             partition = self._partition(wanted)
+            wanted.traffic = partition.traffic
+            partition.traffic.reads += 1
             partition.check_epoch(asked.current_leader_epoch)
             diverging = _divergence(partition, asked)
             records = None
@@ -156,6 +183,8 @@ class _Fetch:
         self, wanted: Wanted, error: ApiError, aborted: Sequence[AbortedTransaction] | None
     ) -> PartitionAnswer:
         start = -1
+        if wanted.traffic is not None:
+            wanted.traffic.read_refused(error.code)
         if self.replica_id >= 0 and error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
             start = self._partition(wanted).log.start_offset  # where the follower is to begin anew
         number = wanted.request.partition
@@ -169,11 +198,29 @@ class _Fetch:
         elif self.call.version >= FIRST_VERSION_WITH_TOPIC_IDS:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
         key = (name, wanted.request.partition)
+        if self.broker.authorizer is not None and not self._may_read(self.broker.authorizer, name):
+            raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if self.replica_id >= 0:
             return self.broker.partitions.get_led(key)
         if self.call.version >= FIRST_VERSION_OF_FOLLOWER_READS:
             return self.broker.partitions.get_readable(key)
         return self.broker.partitions.get(key)
+
+    def _may_read(self, authorizer: Authorizer, name: str) -> bool:
+        """Asked once for each topic, unless rules change while the fetch waits."""
+        version, known = self.allowed
+        if version != authorizer.version:
+            version, known = self.allowed = (authorizer.version, {})
+        topic = name if self.replica_id < 0 else ""
+        allowed = known.get(topic)
+        if allowed is None:
+            session, key = self.call.session, self.call.api_key
+            if self.replica_id >= 0:
+                allowed = authorizer.allows(session, key, Operation.CLUSTER_ACTION, Resource.CLUSTER)
+            else:
+                allowed = authorizer.allows(session, key, Operation.READ, Resource.TOPIC, name)
+            known[topic] = allowed
+        return allowed
 
     def missing_in(self, answers: Iterable[tuple[Wanted, PartitionAnswer]]) -> int:
         """How many bytes must still come before the client gets its answer."""
@@ -221,9 +268,15 @@ class _Fetch:
         if self.replica_id >= 0:
             self.view.answered_s = self.broker.clock.monotonic()
             self._note_sent(answers)
+        elif self.budget is not None and self._is_too_much(self.budget, answers):
+            return self._without_partitions()
+        else:
+            for wanted, answer in answers:
+                if answer.records is not None and wanted.traffic is not None:
+                    wanted.traffic.bytes_out += answer.records.length
         if session is None:
             self.view.close()
-            return pack(self.call.version, 0, NO_SESSION, [answer for _, answer in answers])
+            return pack(self.call.version, 0, NO_FETCH_SESSION, [answer for _, answer in answers])
         told = []
         for wanted, answer in answers:
             known = (wanted.high_watermark, wanted.log_start_offset)
@@ -239,11 +292,41 @@ class _Fetch:
             if answer.size:
                 session.to_the_back(wanted)
             elif answer.records is not None and not worth_telling:
-                session.settled(wanted)
+                session.mark_up_to_date(wanted)
         return pack(self.call.version, 0, session.id, told)
+
+    def _is_too_much(self, budget: RateBudget, answers: Iterable[tuple[Wanted, PartitionAnswer]]) -> bool:
+        """Charge the answer. The client of one that is too much waits, gets nothing, and is charged nothing."""
+        now_ms = int(self.broker.clock.monotonic() * 1000)
+        told = [answer for _, answer in answers if answer.size or answer.error_code or not self.incremental]
+        size = pack(self.call.version, 0, NO_FETCH_SESSION, told).size
+        used_before = budget.used(now_ms)
+        wait_ms = budget.charge(size, now_ms)
+        self.call.throttle(wait_ms)
+        if not wait_ms or not used_before:
+            # Whoever has used nothing in the whole window and is over all the same asks for a single batch that is
+            # larger than its quota: it would never get on. It has it, and waits for as long as it is worth.
+            return False
+        budget.give_back(size, now_ms)
+        return True
+
+    def _without_partitions(self) -> Raw:
+        """The session stays as it is, but a new one would begin with an answer that is not whole: it does not begin."""
+        if self.session is None:
+            self.view.close()
+            return pack(self.call.version, 0, NO_FETCH_SESSION, ())
+        if self.incremental:
+            return pack(self.call.version, 0, self.session.id, ())
+        self.broker.fetch_sessions.end(self.session.id)
+        return pack(self.call.version, 0, NO_FETCH_SESSION, ())
 
     def _note_sent(self, answers: Iterable[tuple[Wanted, PartitionAnswer]]) -> None:
         throttle, now = self.broker.leader_throttle, self.broker.clock.monotonic()
+        for wanted, answer in answers:
+            if answer.size and wanted.traffic is not None:
+                wanted.traffic.replication_bytes_out += answer.size
+                if isinstance(wanted.watched, Partition) and self.replica_id in wanted.watched.adding:
+                    wanted.traffic.reassignment_bytes_out += answer.size
         if not throttle.is_limited:
             return
         for wanted, answer in answers:

@@ -5,14 +5,16 @@ Tells which broker answers for a group or a transactional id. The first question
 """
 
 from ottla.broker.coordination.coordinator import partition_for
+from ottla.broker.coordination.kinds import CoordinatorKind
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
-from ottla.cluster.image import TopicImage
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.rights import Operation, Resource
 from ottla.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
-GROUP, TRANSACTION, SHARE = 0, 1, 2
 BATCHED_FROM = 4
 NO_NODE = -1
+NOT_SERVED: dict[int, str] = {CoordinatorKind.SHARE: "share groups are not served by this version of Ottla"}
 
 
 async def handle(broker: Broker, call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
@@ -30,29 +32,24 @@ async def handle(broker: Broker, call: Call, request: FindCoordinatorRequest) ->
 
 
 async def _find(broker: Broker, call: Call, key_type: int, key: str) -> Coordinator:
-    if key_type not in (GROUP, TRANSACTION):
+    entry = broker.coordinators.get(key_type)
+    if entry is None:
         # The code is a final one: on others librdkafka asks again until its time is up and never shows the reason.
-        known = "share groups are not served by this version of Ottla" if key_type == SHARE else None
-        return _none(key, ErrorCode.INVALID_REQUEST, known or f"there is no coordinator of type {key_type}")
+        reason = NOT_SERVED.get(key_type, f"there is no coordinator of type {key_type}")
+        return _none(key, ErrorCode.INVALID_REQUEST, reason)
+    kind = Resource.GROUP if key_type == CoordinatorKind.GROUP else Resource.TRANSACTIONAL_ID
+    if not access.allowed(broker, call, Operation.DESCRIBE, kind, key):
+        refusal = access.refusal(call, Operation.DESCRIBE, kind, key)
+        return _none(key, refusal.code, refusal.message or "")
     try:
-        topic = await _topic(broker, key_type)
+        topic = await entry.topic()
     except ApiError as error:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator's topic cannot be created: {error}")
     leader = broker.metadata.image.brokers.get(topic.partitions[partition_for(key, len(topic.partitions))].leader)
-    endpoint = leader.endpoint(call.listener) if leader is not None else None
+    endpoint = leader.endpoint(call.session.listener) if leader is not None else None
     if leader is None or endpoint is None:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator's partition has no leader now")
     return Coordinator(key=key, node_id=leader.id, host=endpoint.host, port=endpoint.port)
-
-
-async def _topic(broker: Broker, key_type: int) -> TopicImage:
-    if key_type == TRANSACTION:
-        topic = await broker.controller.ensure_transactions_topic()
-        broker.transactions.refresh()
-        return topic
-    topic = await broker.controller.ensure_offsets_topic()
-    broker.groups.refresh()
-    return topic
 
 
 def _none(key: str, code: ErrorCode, message: str) -> Coordinator:

@@ -4,6 +4,7 @@ Changes single settings of topics and brokers: set, delete, or add to and take f
 """
 
 from ottla.broker.controller.config_decisions import Alteration, ConfigChange, ConfigOutcome
+from ottla.broker.handlers.common.config_access import alter_allowed
 from ottla.broker.handlers.context import Broker, Call
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.messages.incremental_alter_configs import (
@@ -25,7 +26,13 @@ async def handle(
         for resource in request.resources
     ]
     try:
-        outcomes = await broker.controller.alter_configs(wanted, validate_only=request.validate_only)
+        outcomes = await alter_allowed(
+            broker,
+            call,
+            wanted,
+            lambda allowed: broker.controller.alter_configs(allowed, validate_only=request.validate_only),
+            validate_only=request.validate_only,
+        )
     except ApiError as error:
         outcomes = [ConfigOutcome(change, None, error) for change in wanted]
     return IncrementalAlterConfigsResponse(

@@ -4,8 +4,10 @@ A member asks to be part of the next generation; the answer waits until that gen
 """
 
 from ottla.broker.coordination.groups.events import Join, Joined
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
-from ottla.model.errors import ApiError
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.rights import Operation, Resource
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 
 REQUIRES_KNOWN_ID_FROM = 4
@@ -14,13 +16,15 @@ SKIPS_ASSIGNMENT_FROM = 9
 
 
 async def handle(broker: Broker, call: Call, request: JoinGroupRequest) -> JoinGroupResponse:
+    if not access.allowed(broker, call, Operation.READ, Resource.GROUP, request.group_id):
+        return _response(Joined("", ErrorCode.GROUP_AUTHORIZATION_FAILED), call.version)
     event = Join(
         ticket=0,
         unique="",
         group_id=request.group_id,
         member_id=request.member_id,
         client_id=call.client_id or "",
-        client_host=f"/{call.client_host}",
+        client_host=f"/{call.session.host}",
         session_timeout_ms=request.session_timeout_ms,
         # The first version has one timeout for both.
         rebalance_timeout_ms=request.rebalance_timeout_ms if call.version >= 1 else request.session_timeout_ms,

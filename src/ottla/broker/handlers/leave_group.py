@@ -5,14 +5,17 @@ their instance id alone.
 """
 
 from ottla.broker.coordination.groups.events import Leave, Leaver, Left
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
 from ottla.model.errors import ApiError
+from ottla.model.rights import Operation, Resource
 from ottla.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 
 BATCHED_FROM = 3
 
 
 async def handle(broker: Broker, call: Call, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    access.require(broker, call, Operation.READ, Resource.GROUP, request.group_id)
     if call.version >= BATCHED_FROM:
         members = tuple(Leaver(asked.member_id, asked.group_instance_id, asked.reason) for asked in request.members)
     else:

@@ -3,8 +3,10 @@
 Every group that this broker coordinates, by state (from version 4) and type (from version 5) if asked.
 """
 
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
 from ottla.model.errors import ApiError
+from ottla.model.rights import Operation, Resource
 from ottla.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 
@@ -13,6 +15,10 @@ def handle(broker: Broker, call: Call, request: ListGroupsRequest) -> ListGroups
         found = broker.groups.list_groups(request.states_filter, request.types_filter)
     except ApiError as error:
         return ListGroupsResponse(error_code=error.code)
+    hidden: frozenset[str] = frozenset()
+    if not access.allowed(broker, call, Operation.DESCRIBE, Resource.CLUSTER, probe=True):
+        names = (group.group_id for group in found)
+        hidden = access.denied(broker, call, Operation.DESCRIBE, Resource.GROUP, names, probe=True)
     return ListGroupsResponse(
         groups=[
             ListedGroup(
@@ -22,5 +28,6 @@ def handle(broker: Broker, call: Call, request: ListGroupsRequest) -> ListGroups
                 group_type=group.group_type,
             )
             for group in found
+            if group.group_id not in hidden
         ]
     )

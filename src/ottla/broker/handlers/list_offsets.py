@@ -9,9 +9,12 @@ might turn out to be behind those named before. Who asks as a replica sees the w
 
 from typing import NamedTuple
 
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
-from ottla.broker.replication.partition import NO_EPOCH, Partition
+from ottla.broker.replication.partition import Partition
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.rights import Operation, Resource
+from ottla.model.sentinels import NO_EPOCH
 from ottla.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -45,12 +48,15 @@ def handle(broker: Broker, call: Call, request: ListOffsetsRequest) -> ListOffse
     response = ListOffsetsResponse()
     committed_only = request.isolation_level == READ_COMMITTED
     replica = request.replica_id != CONSUMER
+    hidden = access.denied(broker, call, Operation.DESCRIBE, Resource.TOPIC, (topic.name for topic in request.topics))
     for topic in request.topics:
         answers = []
         for asked in topic.partitions:
             answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
             answers.append(answer)
             try:
+                if topic.name in hidden:
+                    raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 partition = broker.partitions.get((topic.name, asked.partition_index))
                 partition.check_epoch(asked.current_leader_epoch)
                 found = _find(partition, call.version, asked, committed_only=committed_only, replica=replica)

@@ -5,8 +5,11 @@ not being moved, or does not exist, is left out.
 """
 
 from ottla.broker.controller.reassignments import is_moving
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
 from ottla.cluster.image import TopicImage
+from ottla.model.errors import ApiError
+from ottla.model.rights import Operation
 from ottla.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -18,6 +21,7 @@ from ottla.protocol.messages.list_partition_reassignments import (
 def handle(
     broker: Broker, call: Call, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
+    access.require_cluster(broker, call, Operation.DESCRIBE)
     topics = broker.metadata.image.topics
     if request.topics is None:
         asked = [(topic, range(len(topic.partitions))) for topic in topics.values()]
@@ -28,6 +32,22 @@ def handle(
         ]
     return ListPartitionReassignmentsResponse(
         error_message=None, topics=[topic for topic in moving if topic.partitions]
+    )
+
+
+def refuse(
+    call: Call, request: ListPartitionReassignmentsRequest, error: ApiError
+) -> ListPartitionReassignmentsResponse:
+    return ListPartitionReassignmentsResponse(
+        error_code=error.code,
+        error_message=error.message,
+        topics=[
+            OngoingTopicReassignment(
+                name=topic.name,
+                partitions=[OngoingPartitionReassignment(partition_index=each) for each in topic.partition_indexes],
+            )
+            for topic in request.topics or ()
+        ],
     )
 
 

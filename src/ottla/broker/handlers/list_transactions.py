@@ -7,8 +7,10 @@ the id (version 2; RE2, which takes linear time).
 from collections.abc import Callable
 
 from ottla.broker.coordination.patterns import compile_pattern
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
 from ottla.model.errors import ApiError
+from ottla.model.rights import Operation, Resource
 from ottla.protocol.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
@@ -35,6 +37,9 @@ def handle(broker: Broker, call: Call, request: ListTransactionsRequest) -> List
             )
             for transactional_id, value in transactions
             if all(wanted(transactional_id, value) for wanted in filters)
+            and access.allowed(
+                broker, call, Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, transactional_id, probe=True
+            )
         ],
     )
 

@@ -4,14 +4,16 @@ Brokers, as the listener that the request came through advertises them, and topi
 by name or id. A topic that does not exist is created when client and settings allow it, and answered as it then is.
 """
 
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Collection, Coroutine, Iterable, Mapping
 from typing import Any
 
-from ottla.broker.handlers import authorized_operations
+from ottla.broker.handlers.common import access
+from ottla.broker.handlers.common.mutations import charge_for, throttle
 from ottla.broker.handlers.context import Broker, Call
-from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage, no_help
+from ottla.cluster.image import NO_LEADER, ClusterImage, PartitionImage, TopicImage, dead_or_lagging
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import INTERNAL_TOPICS, NO_TOPIC_ID, TRANSACTION_STATE, check_topic_name
+from ottla.model.rights import Operation, Resource
 from ottla.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -20,8 +22,6 @@ from ottla.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-
-NO_LEADER = -1
 
 
 def handle(
@@ -33,11 +33,15 @@ def handle(
     if call.version < 12 and any(topic.name is None or topic.topic_id != NO_TOPIC_ID for topic in asked):
         return _refuse(broker, call, request, asked)
     known = broker.metadata.image.topics
+    refusals: Mapping[str, ApiError] = {}
     missing = [t.name for t in asked if t.name is not None and t.topic_id == NO_TOPIC_ID and t.name not in known]
     # In versions before 4 the client has no say, and its default is to allow.
     if missing and request.allow_auto_topic_creation and broker.settings.auto_create_topics_enable:
-        return _create_and_answer(broker, call, request, missing)
-    return _answer(broker, call, request, {})
+        if broker.authorizer is not None:
+            missing, refusals = _creatable(broker, call, missing)
+        if missing:
+            return _create_and_answer(broker, call, request, missing, refusals)
+    return _answer(broker, call, request, refusals)
 
 
 def wants_newest(broker: Broker, call: Call, request: MetadataRequest) -> bool:
@@ -49,16 +53,29 @@ def wants_newest(broker: Broker, call: Call, request: MetadataRequest) -> bool:
     )
 
 
+def _creatable(broker: Broker, call: Call, missing: Iterable[str]) -> tuple[list[str], dict[str, ApiError]]:
+    """Which of these topics the client may describe and create; those it may not create, with that as the reason."""
+    hidden = access.denied(broker, call, Operation.DESCRIBE, Resource.TOPIC, missing)
+    visible = [name for name in missing if name not in hidden]
+    if access.allowed(broker, call, Operation.CREATE, Resource.CLUSTER, probe=True):
+        return visible, {}
+    refused = access.denied(broker, call, Operation.CREATE, Resource.TOPIC, visible)
+    refusal = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return [name for name in visible if name not in refused], dict.fromkeys(refused, refusal)
+
+
 async def _create_and_answer(
-    broker: Broker, call: Call, request: MetadataRequest, missing: Iterable[str]
+    broker: Broker, call: Call, request: MetadataRequest, missing: Iterable[str], refused: Mapping[str, ApiError]
 ) -> MetadataResponse:
     # The transaction log would come into being with the wrong number of partitions; nobody needs it yet.
     creatable = sorted({name for name in missing if name != TRANSACTION_STATE})
+    charge = charge_for(broker, call)
     try:
-        refusals: Mapping[str, ApiError] = await broker.controller.ensure_topics(creatable)
+        refusals: Mapping[str, ApiError] = await broker.controller.ensure_topics(creatable, charge)
     except ApiError:
         refusals = dict.fromkeys(creatable, ApiError(ErrorCode.LEADER_NOT_AVAILABLE))  # try again later
-    return _answer(broker, call, request, refusals)
+    throttle(call, charge)
+    return _answer(broker, call, request, {**refusals, **refused})
 
 
 def _wants_all(call: Call, request: MetadataRequest) -> bool:
@@ -69,17 +86,27 @@ def _answer(broker: Broker, call: Call, request: MetadataRequest, refusals: Mapp
     image = broker.metadata.image
     describe = _Describer(image, call)
     if _wants_all(call, request):
-        topics = [describe.topic(topic) for topic in image.topics.values()]
+        hidden = access.denied(broker, call, Operation.DESCRIBE, Resource.TOPIC, image.topics, probe=True)
+        topics = [describe.topic(topic) for name, topic in image.topics.items() if name not in hidden]
     else:
-        topics = _named(request.topics or [], image, describe, refusals)
+        asked = request.topics or []
+        hidden = access.denied(broker, call, Operation.DESCRIBE, Resource.TOPIC, _names(asked, image))
+        topics = _named(asked, image, describe, refusals, hidden)
     if request.include_topic_authorized_operations:
         for topic in topics:
-            topic.topic_authorized_operations = authorized_operations.ON_TOPIC
+            if topic.name is not None and topic.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                topic.topic_authorized_operations = access.operations(broker, call, Resource.TOPIC, topic.name)
     response = _frame(image, call)
     response.topics = topics
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = authorized_operations.ON_CLUSTER
+        response.cluster_authorized_operations = access.cluster_operations(broker, call)
     return response
+
+
+def _names(asked: Iterable[MetadataRequestTopic], image: ClusterImage) -> set[str]:
+    """What the topics of a request are called, as far as that is known."""
+    named = (image.names_by_id.get(each.topic_id) if each.topic_id != NO_TOPIC_ID else each.name for each in asked)
+    return {name for name in named if name is not None}
 
 
 def _named(
@@ -87,21 +114,28 @@ def _named(
     image: ClusterImage,
     describe: "_Describer",
     refusals: Mapping[str, ApiError],
+    hidden: Collection[str],
 ) -> list[MetadataResponseTopic]:
-    """Each topic once. Where any id is given, topics given by name alone are not looked at, as in Kafka."""
+    """Each topic once. Where any id is given, topics given by name alone are not looked at, as in Kafka.
+
+    Of a topic that is hidden from the client it is not told whether it exists: by name it has no id, by id no name.
+    """
     asked = list(asked)
     ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != NO_TOPIC_ID)
     found: list[MetadataResponseTopic] = []
     for topic_id in ids:
         by_id = image.topic_by_id(topic_id)
-        found.append(
-            MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
-            if by_id is None
-            else describe.topic(by_id)
-        )
+        if by_id is not None and by_id.name not in hidden:
+            found.append(describe.topic(by_id))
+            continue
+        code = ErrorCode.UNKNOWN_TOPIC_ID if by_id is None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        found.append(MetadataResponseTopic(error_code=code, name=None, topic_id=topic_id))
     if ids:
         return found
     for name in dict.fromkeys(topic.name for topic in asked if topic.name is not None):
+        if name in hidden:
+            found.append(MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name))
+            continue
         by_name = image.topics.get(name)
         found.append(_unknown(name, refusals.get(name)) if by_name is None else describe.topic(by_name))
     return found
@@ -132,7 +166,7 @@ def _frame(image: ClusterImage, call: Call) -> MetadataResponse:
     """The response without topics."""
     brokers = []
     for broker in image.brokers.values():
-        endpoint = broker.endpoint(call.listener)
+        endpoint = broker.endpoint(call.session.listener)
         if endpoint is not None:
             brokers.append(
                 MetadataResponseBroker(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
@@ -145,7 +179,7 @@ class _Describer:
 
     def __init__(self, image: ClusterImage, call: Call) -> None:
         self._reachable = frozenset(
-            broker.id for broker in image.brokers.values() if broker.endpoint(call.listener) is not None
+            broker.id for broker in image.brokers.values() if broker.endpoint(call.session.listener) is not None
         )
         self._alive = image.brokers
         self._unreachable_error = ErrorCode.LISTENER_NOT_FOUND if call.version >= 6 else ErrorCode.LEADER_NOT_AVAILABLE
@@ -173,7 +207,7 @@ class _Describer:
         elif leader not in self._reachable:
             error, leader = self._unreachable_error, NO_LEADER
         offline = [broker for broker in state.replicas if broker not in self._alive]
-        idle = no_help(state, self._alive)
+        idle = dead_or_lagging(state, self._alive)
         isr = [broker for broker in state.isr if broker not in idle]
         seen = self._seen[state] = (error, leader, list(state.replicas), isr, offline)
         return seen

@@ -8,9 +8,11 @@ from collections.abc import Coroutine
 from typing import Any
 
 from ottla.broker.coordination.groups.events import Commit, OffsetToCommit
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
 from ottla.cluster.image import ClusterImage, TopicImage
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.rights import Operation, Resource
 from ottla.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -32,10 +34,11 @@ def handle(
     answers: list[OffsetCommitResponsePartition] = []
     """The answers that wait for the coordinator, in the order of `accepted`."""
     image = broker.metadata.image
+    refusal, hidden = _refusals(broker, call, request)
     for asked in request.topics:
         answer = OffsetCommitResponseTopic(name=asked.name, topic_id=asked.topic_id)
         response.topics.append(answer)
-        topic = _topic(image, asked, call.version)
+        topic = refusal or _topic(image, asked, call.version, hidden)
         for partition in asked.partitions:
             slot = OffsetCommitResponsePartition(partition_index=partition.partition_index)
             answer.partitions.append(slot)
@@ -62,9 +65,34 @@ def handle(
     return _answered(response, answers, outcome)
 
 
-def _topic(image: ClusterImage, asked: OffsetCommitRequestTopic, version: int) -> TopicImage | ErrorCode:
+def _refusals(
+    broker: Broker, call: Call, request: OffsetCommitRequest
+) -> tuple[ErrorCode | None, frozenset[str | None]]:
+    """Why nothing of the request may be, or which topics of it may not."""
+    if broker.authorizer is None:
+        return None, frozenset()
+    if not access.allowed(broker, call, Operation.READ, Resource.GROUP, request.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED, frozenset()
+    names = [topic.name for topic in request.topics]
+    if call.version >= TOPIC_IDS_FROM:
+        by_id = broker.metadata.image.names_by_id
+        names = [name for topic in request.topics if (name := by_id.get(topic.topic_id)) is not None]
+    return None, frozenset(access.denied(broker, call, Operation.READ, Resource.TOPIC, names))
+
+
+def _topic(
+    image: ClusterImage, asked: OffsetCommitRequestTopic, version: int, hidden: frozenset[str | None]
+) -> TopicImage | ErrorCode:
+    name = asked.name
     if version >= TOPIC_IDS_FROM:
-        return image.topic_by_id(asked.topic_id) or ErrorCode.UNKNOWN_TOPIC_ID
+        topic = image.topic_by_id(asked.topic_id)
+        if topic is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        name = topic.name
+    if name in hidden:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if version >= TOPIC_IDS_FROM:
+        return image.topics[name]
     return image.topics.get(asked.name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 

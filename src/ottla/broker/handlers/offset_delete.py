@@ -5,8 +5,10 @@ Forgets what a group has committed for some partitions, unless its members read 
 
 import asyncio
 
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.rights import Operation, Resource
 from ottla.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -16,6 +18,9 @@ from ottla.protocol.messages.offset_delete import (
 
 
 async def handle(broker: Broker, call: Call, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    if not access.allowed(broker, call, Operation.DELETE, Resource.GROUP, request.group_id):
+        return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    hidden = access.denied(broker, call, Operation.READ, Resource.TOPIC, (topic.name for topic in request.topics))
     response = OffsetDeleteResponse()
     accepted: list[tuple[str, int]] = []
     answers: list[OffsetDeleteResponsePartition] = []
@@ -27,7 +32,9 @@ async def handle(broker: Broker, call: Call, request: OffsetDeleteRequest) -> Of
         for partition in asked.partitions:
             slot = OffsetDeleteResponsePartition(partition_index=partition.partition_index)
             answer.partitions.append(slot)
-            if topic is None or not 0 <= partition.partition_index < len(topic.partitions):
+            if asked.name in hidden:
+                slot.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif topic is None or not 0 <= partition.partition_index < len(topic.partitions):
                 slot.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             else:
                 answers.append(slot)

@@ -8,10 +8,12 @@ import inspect
 from collections.abc import Awaitable, Iterator
 from typing import TypeVar
 
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
 from ottla.cluster.image import ClusterImage
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import NO_TOPIC_ID
+from ottla.model.rights import Operation, Resource
 from ottla.protocol.coordinator_records import OffsetCommitValue
 from ottla.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -75,14 +77,16 @@ async def _group(
     by_id = call.version >= TOPIC_IDS_FROM
     image = broker.metadata.image
     try:
+        if not access.allowed(broker, call, Operation.DESCRIBE, Resource.GROUP, asked.group_id):
+            raise ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
         error_code = broker.groups.check_fetch(asked.group_id, asked.member_id, asked.member_epoch)
         if error_code:
             raise ApiError(error_code)
         unstable = broker.groups.unstable(asked.group_id) if require_stable else frozenset()
         if asked.topics is None:
-            topics = await _all(broker, image, asked.group_id, by_id=by_id)
+            topics = await _all(broker, call, image, asked.group_id, by_id=by_id)
         else:
-            topics = await _some(broker, image, asked.group_id, asked.topics, by_id=by_id)
+            topics = await _some(broker, call, image, asked.group_id, asked.topics, by_id=by_id)
         if unstable:
             _hide_unstable(image, unstable, topics, by_id=by_id)
     except ApiError as error:
@@ -92,11 +96,16 @@ async def _group(
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
 
 
-async def _all(broker: Broker, image: ClusterImage, group_id: str, *, by_id: bool) -> list[OffsetFetchResponseTopics]:
-    offsets = await _settled(broker.groups.fetch_all_offsets(group_id))
+async def _all(
+    broker: Broker, call: Call, image: ClusterImage, group_id: str, *, by_id: bool
+) -> list[OffsetFetchResponseTopics]:
+    offsets = await _awaited(broker.groups.fetch_all_offsets(group_id))
+    hidden = access.denied(broker, call, Operation.DESCRIBE, Resource.TOPIC, offsets, probe=True)
     answers = []
     for name, partitions in offsets.items():
         topic = image.topics.get(name)
+        if name in hidden:
+            continue
         if by_id and topic is None:
             continue  # it has no id to be called by
         answers.append(
@@ -110,20 +119,31 @@ async def _all(broker: Broker, image: ClusterImage, group_id: str, *, by_id: boo
 
 
 async def _some(
-    broker: Broker, image: ClusterImage, group_id: str, asked: list[OffsetFetchRequestTopics], *, by_id: bool
+    broker: Broker,
+    call: Call,
+    image: ClusterImage,
+    group_id: str,
+    asked: list[OffsetFetchRequestTopics],
+    *,
+    by_id: bool,
 ) -> list[OffsetFetchResponseTopics]:
     names = [image.names_by_id.get(topic.topic_id) if by_id else topic.name for topic in asked]
+    known = (name for name in names if name is not None)
+    hidden = access.denied(broker, call, Operation.DESCRIBE, Resource.TOPIC, known)
     wanted = [
         (name, index, topic.topic_id)
         for topic, name in zip(asked, names, strict=True)
-        if name is not None
+        if name is not None and name not in hidden
         for index in topic.partition_indexes
     ]
-    found: Iterator[OffsetCommitValue | None] = iter(await _settled(broker.groups.fetch_offsets(group_id, wanted)))
+    found: Iterator[OffsetCommitValue | None] = iter(await _awaited(broker.groups.fetch_offsets(group_id, wanted)))
     answers = []
     for topic, name in zip(asked, names, strict=True):
         if name is None:
             partitions = [_failed(index, ErrorCode.UNKNOWN_TOPIC_ID) for index in topic.partition_indexes]
+        elif name in hidden:
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            partitions = [_failed(index, code) for index in topic.partition_indexes]
         else:
             partitions = [_partition(index, next(found)) for index in topic.partition_indexes]
         answers.append(OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
@@ -138,13 +158,13 @@ def _hide_unstable(
         if name is not None:
             topic.partitions = [
                 _failed(partition.partition_index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
-                if (name, partition.partition_index) in unstable
+                if (name, partition.partition_index) in unstable and not partition.error_code
                 else partition
                 for partition in topic.partitions
             ]
 
 
-async def _settled(outcome: T | Awaitable[T]) -> T:
+async def _awaited(outcome: T | Awaitable[T]) -> T:
     return await outcome if inspect.isawaitable(outcome) else outcome
 
 

@@ -3,6 +3,7 @@
 Appends each partition's batch as it came: header and CRC are read, records are not. acks=0 is not answered,
 acks=1 when the leader has it, acks=all when every in-sync replica has it or the request's time is up; a topic with
 `flush.messages` answers after the flush.
+A batch is taken whole or not at all; from version 8 on the answer names the records that were at fault.
 Transactional batches are appended once their partition is known to be part of the transaction; from version 12 on it
 becomes part of it by being written to.
 """
@@ -10,16 +11,19 @@ becomes part of it by being written to.
 import asyncio
 from collections.abc import Awaitable
 
+from ottla.broker.handlers.common import access
+from ottla.broker.handlers.common.leader_hints import hint_for_error
 from ottla.broker.handlers.context import CLOSE_CONNECTION, NO_RESPONSE, Broker, Call, Parked, Response
-from ottla.broker.handlers.leader_hints import hint_for_error
-from ottla.broker.handlers.produce_packing import PartitionOutcome, TopicOutcome, failed, pack
-from ottla.broker.handlers.produce_verification import Target, Targets, verify
-from ottla.broker.handlers.produce_waiting import Acknowledgement, Unsettled
+from ottla.broker.handlers.producing.packing import PartitionOutcome, TopicOutcome, failed, pack
+from ottla.broker.handlers.producing.verification import Target, Targets, verify
+from ottla.broker.handlers.producing.waiting import Acknowledgement, Unsettled
 from ottla.broker.replication.partition import ACKS_ALL, Partition
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import INTERNAL_TOPICS
+from ottla.model.rights import Operation, Resource
+from ottla.protocol.compression import Buffer
 from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
-from ottla.protocol.records import ATTRIBUTES_POSITION, TRANSACTIONAL
+from ottla.protocol.records import ATTRIBUTES_POSITION, TRANSACTIONAL, read_header
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 FIRST_VERSION_WITH_LEADER_HINTS = 10
@@ -31,6 +35,9 @@ def handle(broker: Broker, call: Call, request: ProduceRequest) -> "Response | P
     if request.acks not in ACKS:
         refusal = ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
         return _respond(broker, call, request.acks, [_refuse(topic, refusal) for topic in request.topic_data])
+    if broker.authorizer is not None and _is_transactional(request) and not _may_transact(broker, call, request):
+        refusal = ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return _respond(broker, call, request.acks, [_refuse(topic, refusal) for topic in request.topic_data])
     targets = [_targets(broker, call, topic) for topic in request.topic_data]
     transactional = False
     for parts in targets:
@@ -38,13 +45,28 @@ def handle(broker: Broker, call: Call, request: ProduceRequest) -> "Response | P
             if not isinstance(partition, Partition):
                 continue
             records = data.records or b""
-            if partition.log.rules.target_codec is not None and partition.log.needs_recompression(records):
-                return _recompress_and_append(broker, call, request, targets)
+            rules = partition.log.rules
+            if rules.may_take_long and (rules.schema_checks or partition.log.needs_recompression(records)):
+                return _prepare_and_append(broker, call, request, targets)
             if len(records) > FLAGS_POSITION and records[FLAGS_POSITION] & TRANSACTIONAL:
                 transactional = True
     if transactional:
         return _append_transactional(broker, call, request, targets)
     return _append_all(broker, call, request, targets)
+
+
+def _is_transactional(request: ProduceRequest) -> bool:
+    return any(
+        len(records) > FLAGS_POSITION and records[FLAGS_POSITION] & TRANSACTIONAL
+        for topic in request.topic_data
+        for data in topic.partition_data
+        if (records := data.records)
+    )
+
+
+def _may_transact(broker: Broker, call: Call, request: ProduceRequest) -> bool:
+    name = request.transactional_id
+    return name is not None and access.allowed(broker, call, Operation.WRITE, Resource.TRANSACTIONAL_ID, name)
 
 
 def _append_transactional(
@@ -63,7 +85,7 @@ async def _append_when_verified(
     broker: Broker, call: Call, request: ProduceRequest, verified: Awaitable[Targets]
 ) -> Response:
     """The coordinator takes its time. This holds the connection, so that its batches stay in order."""
-    return await _settled(_append_all(broker, call, request, await verified))
+    return await _awaited(_append_all(broker, call, request, await verified))
 
 
 def _targets(broker: Broker, call: Call, topic: TopicProduceData) -> list[Target]:
@@ -71,6 +93,11 @@ def _targets(broker: Broker, call: Call, topic: TopicProduceData) -> list[Target
         name = topic.name
         if call.version >= FIRST_VERSION_WITH_TOPIC_IDS:
             name = broker.partitions.name_of(topic.topic_id)
+        authorizer = broker.authorizer
+        if authorizer is not None and not authorizer.allows(
+            call.session, call.api_key, Operation.WRITE, Resource.TOPIC, name, count=len(topic.partition_data)
+        ):
+            raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if name in INTERNAL_TOPICS:
             raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is written by the broker only")
     except ApiError as error:
@@ -108,7 +135,9 @@ def _append_all(broker: Broker, call: Call, request: ProduceRequest, targets: Ta
                     )
                 )
             except ApiError as error:
-                outcomes.append(failed(data.index, error))
+                _count_refused(broker, topic.name, data.records, partition, error)
+                started = partition.log.start_offset if isinstance(partition, Partition) else -1
+                outcomes.append(failed(data.index, error, started))
         topics.append(TopicOutcome(topic.name, topic.topic_id, outcomes))
     if unsettled:
         return Acknowledgement(
@@ -116,6 +145,16 @@ def _append_all(broker: Broker, call: Call, request: ProduceRequest, targets: Ta
             respond=lambda: _respond(broker, call, acks, topics),  # and not the request: its bytes can go
         ).parked  # fmt: skip
     return _respond(broker, call, acks, topics)
+
+
+def _count_refused(
+    broker: Broker, topic: str, records: Buffer | None, partition: Partition | ApiError, error: ApiError
+) -> None:
+    if isinstance(partition, Partition):
+        partition.traffic.append_refused(error.code, len(records or b""))
+        broker.partitions.context.traffic.invalid.note(error, records or b"")
+    elif (known := broker.partitions.context.traffic.find(topic)) is not None:
+        known.append_refused(error.code, 0)
 
 
 def _refuse(topic: TopicProduceData, error: ApiError) -> TopicOutcome:
@@ -140,21 +179,37 @@ def _add_leader_hints(broker: Broker, call: Call, topics: list[TopicOutcome]) ->
                 outcomes[position] = outcome._replace(leader=hint)
 
 
-async def _recompress_and_append(broker: Broker, call: Call, request: ProduceRequest, targets: Targets) -> Response:
+async def _prepare_and_append(broker: Broker, call: Call, request: ProduceRequest, targets: Targets) -> Response:
     """The slow way, off the loop. It holds this connection, so that its batches stay in order."""
     for parts in targets:
-        for data, partition in parts:
+        for number, (data, partition) in enumerate(parts):
             if isinstance(partition, Partition) and data.records:
+                refusal = await _schema_refusal(broker, partition, data.records)
+                if refusal is not None:
+                    parts[number] = Target(data, refusal)
+                    continue
                 try:
                     if partition.log.needs_recompression(data.records):
                         data.records = await asyncio.to_thread(partition.log.recompress, data.records)
+                        partition.traffic.conversions += read_header(data.records).record_count
                 except ApiError:
                     continue  # appending meets the same error and answers it
     outcome = _append_transactional(broker, call, request, targets)
-    return await outcome if isinstance(outcome, Awaitable) else await _settled(outcome)
+    return await outcome if isinstance(outcome, Awaitable) else await _awaited(outcome)
 
 
-async def _settled(outcome: Response | Parked) -> Response:
+async def _schema_refusal(broker: Broker, partition: Partition, records: Buffer) -> ApiError | None:
+    checks = partition.log.rules.schema_checks
+    if not checks:
+        return None
+    try:
+        await broker.schema_ids.check_in_thread(records, partition.tp.topic, checks)
+    except ApiError as error:
+        return error
+    return None
+
+
+async def _awaited(outcome: Response | Parked) -> Response:
     if not isinstance(outcome, Parked):
         return outcome
     done: asyncio.Future[Response] = asyncio.get_running_loop().create_future()

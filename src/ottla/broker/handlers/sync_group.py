@@ -4,8 +4,10 @@ The leader hands in the assignment of a generation, every member gets its share;
 """
 
 from ottla.broker.coordination.groups.events import Sync, Synced
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.rights import Operation, Resource
 from ottla.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 NAMES_PROTOCOL_FROM = 5
@@ -14,6 +16,7 @@ NAMES_PROTOCOL_FROM = 5
 async def handle(broker: Broker, call: Call, request: SyncGroupRequest) -> SyncGroupResponse:
     if call.version >= NAMES_PROTOCOL_FROM and (request.protocol_type is None or request.protocol_name is None):
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    access.require(broker, call, Operation.READ, Resource.GROUP, request.group_id)
     event = Sync(
         ticket=0,
         group_id=request.group_id,

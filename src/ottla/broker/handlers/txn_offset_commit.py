@@ -8,9 +8,11 @@ import inspect
 
 from ottla.broker.coordination.coordinator import partition_for
 from ottla.broker.coordination.groups.events import Commit, OffsetToCommit
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import CONSUMER_OFFSETS, TopicPartition
+from ottla.model.rights import Operation, Resource
 from ottla.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -33,6 +35,7 @@ UNANSWERED = frozenset(
 
 
 async def handle(broker: Broker, call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    refusal, hidden = _refusals(broker, call, request)
     response = TxnOffsetCommitResponse()
     accepted: list[OffsetToCommit] = []
     answers: list[TxnOffsetCommitResponsePartition] = []
@@ -44,6 +47,9 @@ async def handle(broker: Broker, call: Call, request: TxnOffsetCommitRequest) ->
         for partition in asked.partitions:
             slot = TxnOffsetCommitResponsePartition(partition_index=partition.partition_index)
             answer.partitions.append(slot)
+            if refusal is not None or asked.name in hidden:
+                slot.error_code = refusal or ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                continue
             if topic is None or not 0 <= partition.partition_index < len(topic.partitions):
                 slot.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 continue
@@ -58,6 +64,16 @@ async def handle(broker: Broker, call: Call, request: TxnOffsetCommitRequest) ->
     for slot, code in zip(answers, codes, strict=True):
         slot.error_code = code
     return response
+
+
+def _refusals(broker: Broker, call: Call, request: TxnOffsetCommitRequest) -> tuple[ErrorCode | None, frozenset[str]]:
+    """Why nothing of the request may be, or which topics of it may not."""
+    if not access.allowed(broker, call, Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, frozenset()
+    if not access.allowed(broker, call, Operation.READ, Resource.GROUP, request.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED, frozenset()
+    names = (topic.name for topic in request.topics)
+    return None, access.denied(broker, call, Operation.READ, Resource.TOPIC, names)
 
 
 async def _commit(
@@ -87,7 +103,7 @@ async def _join_transaction(broker: Broker, call: Call, request: TxnOffsetCommit
     if offsets_topic is None:
         raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     partition = TopicPartition(CONSUMER_OFFSETS, partition_for(request.group_id, len(offsets_topic.partitions)))
-    outcome = broker.membership.ensure_partitions(
+    outcome = broker.transaction_partitions.ensure_partitions(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,

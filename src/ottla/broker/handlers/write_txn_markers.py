@@ -8,9 +8,11 @@ import asyncio
 
 from ottla.broker.coordination.markers import LocalMarkers, Marker
 from ottla.broker.coordination.sending import watched
+from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
+from ottla.model.rights import Operation
 from ottla.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -29,6 +31,8 @@ _NOT_READY = frozenset(
 
 
 async def handle(broker: Broker, call: Call, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    access.require_cluster(broker, call, Operation.ALTER, Operation.CLUSTER_ACTION)
+    call.exempt = True
     local = LocalMarkers(broker.partitions, broker.groups, broker.metadata, broker.clock)
     # All are appended before the first is waited for, so that they are replicated together.
     begun = [_begin(local, wanted) for wanted in request.markers]
@@ -37,6 +41,20 @@ async def handle(broker: Broker, call: Call, request: WriteTxnMarkersRequest) ->
         await asyncio.wait(waiting, timeout=broker.settings.request_timeout_ms / 1000.0)
     return WriteTxnMarkersResponse(
         markers=[_result(wanted, outcomes) for wanted, outcomes in zip(request.markers, begun, strict=True)]
+    )
+
+
+def refuse(call: Call, request: WriteTxnMarkersRequest, error: ApiError) -> WriteTxnMarkersResponse:
+    outcomes = [
+        {
+            TopicPartition(topic.name, number): error.code
+            for topic in wanted.topics
+            for number in topic.partition_indexes
+        }
+        for wanted in request.markers
+    ]
+    return WriteTxnMarkersResponse(
+        markers=[_result(wanted, {**each}) for wanted, each in zip(request.markers, outcomes, strict=True)]
     )
 
 

@@ -1,15 +1,17 @@
 """The other brokers, over real connections: one per broker and lane, opened on first use, to where the image says.
 
-A connection belongs to one life of a broker at one address. When the image tells of another life, another address, or
+A connection belongs to one broker epoch at one address. When the image tells of another epoch, another address, or
 that the broker has gone, the connection is dropped and whoever waits on it is told at once.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from ottla.broker.replication.peers import MAIN_LANE, PeerUnavailable
 from ottla.client.connection import CONNECT_TIMEOUT_S, Connection
 from ottla.client.errors import ClientError
+from ottla.client.security import PLAINTEXT, Security
 from ottla.cluster.image import ClusterImage, Endpoint, ImageChange
 from ottla.cluster.store import MetadataStore
 from ottla.model.errors import OttlaError
@@ -22,7 +24,7 @@ RECONNECT_SECONDS_MAX = 1.0
 
 
 class _Target(NamedTuple):
-    """Where a broker is reached, in one of its lives."""
+    """Where a broker is reached, in one broker epoch."""
 
     epoch: int
     endpoint: Endpoint
@@ -73,11 +75,18 @@ class _Lane:
 class ConnectedPeers:
     """Implements Peers."""
 
-    def __init__(self, node_id: int, metadata: MetadataStore, listener: str) -> None:
-        """`listener` names the listener that brokers use among themselves."""
+    def __init__(
+        self,
+        node_id: int,
+        metadata: MetadataStore,
+        listener: str,
+        security: Callable[[], Security] = lambda: PLAINTEXT,
+    ) -> None:
+        """`listener` names the listener that brokers use among themselves; `security` is asked how it is spoken to."""
         self._client_id = f"broker-{node_id}"
         self._metadata = metadata
         self._listener = listener
+        self._security = security
         self._lanes: dict[tuple[int, str], _Lane] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._is_closed = False
@@ -158,7 +167,11 @@ class ConnectedPeers:
         endpoint = lane.target.endpoint
         try:
             connection = await Connection.open(
-                endpoint.host, endpoint.port, client_id=self._client_id, timeout_s=CONNECT_TIMEOUT_S
+                endpoint.host,
+                endpoint.port,
+                client_id=self._client_id,
+                timeout_s=CONNECT_TIMEOUT_S,
+                security=self._security(),
             )
         except ClientError as error:
             lane.failed(str(error))

@@ -5,11 +5,11 @@ from uuid import UUID
 
 from ottla.broker.replication.partition import Partition
 from ottla.config.broker import BrokerSettings
+from ottla.model.sentinels import NO_FETCH_SESSION
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
 
 Key = tuple[UUID, int]
 
-NO_SESSION = 0
 INITIAL_EPOCH = 0
 _INT32_MAX = 2**31 - 1
 
@@ -17,7 +17,7 @@ _INT32_MAX = 2**31 - 1
 class Followed:
     """One partition as one fetcher follows it, in one epoch of its leader."""
 
-    __slots__ = ("epoch", "failures", "has_caught_up", "key", "partition")
+    __slots__ = ("epoch", "failures", "has_caught_up", "key", "lag", "partition")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
@@ -25,6 +25,8 @@ class Followed:
         self.epoch = partition.leader_epoch
         self.failures = 0
         self.has_caught_up = False
+        self.lag = 0
+        """How many records it was behind when the leader answered last."""
         """Whether it had everything that is committed when the leader answered last: then no throttle holds it up."""
 
     @property
@@ -52,7 +54,7 @@ class SessionRequests:
         self._news: dict[Key, Followed] = {}
         self._named: dict[Key, Followed] = {}
         self._gone: dict[Key, None] = {}
-        self._session_id = NO_SESSION
+        self._session_id = NO_FETCH_SESSION
         self._epoch = INITIAL_EPOCH
 
     def add(self, followed: Followed) -> None:
@@ -76,11 +78,11 @@ class SessionRequests:
 
     def reset(self) -> None:
         """The leader does not know the session, or the connection broke: name everything again."""
-        self._session_id, self._epoch = NO_SESSION, INITIAL_EPOCH
+        self._session_id, self._epoch = NO_FETCH_SESSION, INITIAL_EPOCH
         self._named = {}
 
     def answered(self, session_id: int) -> None:
-        if session_id == NO_SESSION:
+        if session_id == NO_FETCH_SESSION:
             self.reset()
             return
         self._session_id = session_id

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ottla.broker.quotas.throttles import ReplicationThrottle
 from ottla.broker.replication.fetch_requests import Followed, Key, SessionRequests
@@ -80,8 +80,17 @@ class ReplicaFetchers:
                 fetcher.start()
         return fetcher
 
+    def followed(self) -> Iterator[Followed]:
+        """What is followed at the moment, with how far it is behind."""
+        return (each for fetcher in tuple(self._fetchers.values()) for each in fetcher.followed())
+
+    @property
+    def failing(self) -> int:
+        """How many partitions are left out of the fetches for a while, because of an error."""
+        return sum(fetcher.failing for fetcher in self._fetchers.values())
+
     def start(self) -> None:
-        """Begin to fetch: when this broker is registered, so that leaders know which of its lives they see."""
+        """Begin to fetch: when this broker is registered, so that leaders know which of its broker epochs they see."""
         self._started = True
         for fetcher in self._fetchers.values():
             fetcher.start()
@@ -105,6 +114,7 @@ class Fetcher:
         broker_epoch: Callable[[], int],
         throttle: ReplicationThrottle,
     ) -> None:
+        self._node_id = node_id
         self._leader = leader
         self._throttle = throttle
         self._lane = f"fetch-{index}"
@@ -174,10 +184,12 @@ class Fetcher:
                 self._requests.reset()
                 self._failures += 1
                 if self._failures == 1:
-                    logger.warning("fetching from broker %d: %s", self._leader, error)
+                    logger.warning(
+                        "Replica fetcher: fetching from leader %d failed, trying again: %s", self._leader, error
+                    )
                 await self._pause()
             except Exception:
-                logger.exception("fetching from broker %d failed", self._leader)
+                logger.exception("Replica fetcher: fetching from leader %d failed, trying again", self._leader)
                 self._requests.reset()
                 self._failures += 1
                 await self._pause()
@@ -198,7 +210,7 @@ class Fetcher:
             # The leader forgot the session, or has no room for more: name everything again at once.
             self._requests.reset()
             answer = await self._ask()
-        await self.absorb(answer)
+        await self.handle_response(answer)
 
     async def _ask(self) -> FetchResponse:
         request = self.next_request()
@@ -218,6 +230,13 @@ class Fetcher:
         """Name everything again in the next fetch."""
         self._requests.reset()
 
+    def followed(self) -> tuple[Followed, ...]:
+        return (*self._requests.followed.values(), *(each for each, _ in self._resting.values()))
+
+    @property
+    def failing(self) -> int:
+        return sum(followed.failures > 0 for followed, _ in self._resting.values())
+
     @property
     def has_work(self) -> bool:
         return bool(self._requests.followed)
@@ -225,7 +244,7 @@ class Fetcher:
     def next_request(self) -> FetchRequest:
         return self._requests.next(self._config.broker, self._broker_epoch())
 
-    async def absorb(self, answer: FetchResponse) -> None:
+    async def handle_response(self, answer: FetchResponse) -> None:
         """Take in what the leader sent, partition by partition; much of it in several turns of the loop."""
         if answer.error_code:
             raise ApiError(ErrorCode(answer.error_code))
@@ -249,7 +268,9 @@ class Fetcher:
             self._rest(followed, error)
             return 0
         except Exception as error:
-            logger.exception("%s cannot take what its leader sent", followed.partition.tp)
+            logger.exception(
+                "%s: Replication failed: cannot append what leader %d sent", followed.partition.tp, self._leader
+            )
             self._rest(followed, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
             return 0
         followed.failures = 0
@@ -259,16 +280,22 @@ class Fetcher:
         partition = followed.partition
         log = partition.log
         if data.error_code:
-            if reaction_to(data.error_code, data.log_start_offset) is not Reaction.START_ANEW:
+            if reaction_to(data.error_code, data.log_start_offset) is not Reaction.TRUNCATE_FULLY:
                 raise ApiError(ErrorCode(data.error_code))
-            logger.warning("%s begins anew at offset %d, where its leader does", partition.tp, data.log_start_offset)
-            partition.start_anew_at(data.log_start_offset)
+            logger.warning(
+                "%s: Truncating fully to offset %d, the log start offset of leader %d: fetch offset out of range",
+                partition.tp, data.log_start_offset, self._leader,
+            )  # fmt: skip
+            partition.truncate_fully_and_start_at(data.log_start_offset)
             self._requests.moved(followed)
             return 0
         diverging = data.diverging_epoch
         if diverging.epoch >= 0 and diverging.end_offset >= 0:
             cut = cut_for(log.leader_epochs, log.end_offset, diverging.epoch, diverging.end_offset)
-            logger.info("%s is cut from %d to %d: its leader has another history", partition.tp, log.end_offset, cut)
+            logger.info(
+                "%s: Truncating to offset %d (log end offset %d): diverging from leader %d after leader epoch %d",
+                partition.tp, cut, log.end_offset, self._leader, diverging.epoch,
+            )  # fmt: skip
             partition.truncate_to(cut)
             self._requests.moved(followed)
             return 0
@@ -277,8 +304,12 @@ class Fetcher:
         if data.records:
             size = partition.replicate(data.records, self._clock.now_ms()).byte_count
             self._throttle.note(*partition.tp, size, self._clock.monotonic())
+            partition.traffic.replication_bytes_in += size
+            if self._node_id in partition.adding:
+                partition.traffic.reassignment_bytes_in += size
         partition.follow(data.high_watermark, data.log_start_offset)
         followed.has_caught_up = log.end_offset >= data.high_watermark
+        followed.lag = max(0, data.high_watermark - log.end_offset)
         if size or log.start_offset != start_before:
             self._requests.moved(followed)
         return size
@@ -296,7 +327,9 @@ class Fetcher:
         """Leave the partition out of the fetches for a while."""
         followed.failures += 1
         level = logging.INFO if followed.failures == 1 else logging.DEBUG
-        logger.log(level, "%s does not get on with broker %d: %s", followed.partition.tp, self._leader, error)
+        logger.log(
+            level, "%s: Replication from leader %d failed, trying again: %s", followed.partition.tp, self._leader, error
+        )
         self._leave_out(followed, self._pause_s(followed.failures))
 
     def _leave_out(self, followed: Followed, for_s: float) -> None:

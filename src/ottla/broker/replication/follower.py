@@ -12,14 +12,14 @@ DOUBLINGS_MAX = 16
 class Reaction(Enum):
     """What to do about an error in the leader's answer."""
 
-    START_ANEW = "the leader's log begins further on"
+    TRUNCATE_FULLY = "the leader's log begins further on"
     WAIT = "ask again after a pause"
 
 
 def reaction_to(code: int, leader_start: int) -> Reaction:
     """Whatever it is, the leader or the metadata will mend it; only what lies outside of the leader's log is lost."""
     if code == ErrorCode.OFFSET_OUT_OF_RANGE and leader_start >= 0:
-        return Reaction.START_ANEW
+        return Reaction.TRUNCATE_FULLY
     return Reaction.WAIT
 
 

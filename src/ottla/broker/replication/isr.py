@@ -30,6 +30,19 @@ class _Change(NamedTuple):
     write: Write
 
 
+def _describe(change: _Change) -> str:
+    """In the words of Kafka's own line, which operators look for."""
+    verb = "Expanding" if set(change.isr) - set(change.before) else "Shrinking"
+    lagging = f", kept in it although lagging: {_ids(change.late)}" if change.late else ""
+    if change.isr == change.before:
+        return f"ISR stays {_ids(change.isr)}{lagging or ', nobody lags any more'}"
+    return f"{verb} ISR from {_ids(change.before)} to {_ids(change.isr)}{lagging}"
+
+
+def _ids(replicas: tuple[int, ...]) -> str:
+    return ",".join(map(str, replicas))
+
+
 class IsrWriter:
     def __init__(self, store: MetadataStore, partitions: Partitions) -> None:
         self._store = store
@@ -38,7 +51,11 @@ class IsrWriter:
         self._uncertain: dict[Partition, _Change] = {}
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
-        partitions.surroundings.isr_wanted = self.look_at
+        self.shrinks = 0
+        self.expands = 0
+        """How often it was written that replicas left, and that they came back."""
+        self.failures = 0
+        partitions.context.isr_wanted = self.look_at
 
     def look_at(self, partition: Partition) -> None:
         """Perhaps its in-sync replicas should change: decide soon, together with others."""
@@ -73,7 +90,7 @@ class IsrWriter:
                 if changes:
                     await self._commit(changes)
         except Exception:
-            logger.exception("in-sync replicas could not be written")
+            logger.exception("ISR changes could not be written; they are tried again at the next check")
         finally:
             self._task = None
 
@@ -117,24 +134,26 @@ class IsrWriter:
             self._failed(changes)
             await asyncio.sleep(RETRY_PAUSE_S)
         except CommitUncertain as error:
-            logger.warning("in-sync replicas of %d partitions: %s", len(changes), error)
+            logger.warning("ISR change of %d partitions may or may not be written: %s", len(changes), error)
             for change in changes:
                 self._uncertain[change.partition] = change
             await asyncio.sleep(UNCERTAIN_PAUSE_S)
         except StoreError as error:
-            logger.warning("in-sync replicas of %d partitions: %s", len(changes), error)
+            logger.warning("Failed to write the ISR of %d partitions, trying again: %s", len(changes), error)
             self._failed(changes)
             await asyncio.sleep(UNCERTAIN_PAUSE_S)
         else:
             for change in changes:
                 self._uncertain.pop(change.partition, None)
-                late = f", of which late: {change.late}" if change.late else ""
-                logger.info("%s: in sync were %s, now %s%s", change.partition.tp, change.before, change.isr, late)
+                self.shrinks += bool(set(change.before) - set(change.isr))
+                self.expands += bool(set(change.isr) - set(change.before))
+                logger.info("%s: %s", change.partition.tp, _describe(change))
         for change in changes:
             self._queue[change.partition] = None
 
     def _failed(self, changes: list[_Change]) -> None:
         """Nothing of this commit was written. One that was in doubt before stays so until the image tells."""
+        self.failures += len(changes)
         for change in changes:
             partition = change.partition
             if partition in self._uncertain:

@@ -18,7 +18,7 @@ from ottla.model.clock import Clock
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -91,7 +91,7 @@ class ReplicaMoves:
             try:
                 self._start(tp, self._logs.begin_move(tp, target))
             except ApiError as error:
-                log.warning("the move of %s to %s is not taken up again: %s", tp, target.path, error)
+                logger.warning("%s: Cannot resume moving the replica to log directory %s: %s", tp, target.path, error)
         self._logs.interrupted_moves.clear()
 
     async def stop(self) -> None:
@@ -124,21 +124,23 @@ class ReplicaMoves:
         if before is not None:
             await asyncio.wait([before])
         tp = move.source.tp
-        log.info("%s moves from %s to %s", tp, move.home.path, move.target.path)
+        logger.info("%s: Moving the replica from log directory %s to %s", tp, move.home.path, move.target.path)
         try:
             async with self._places:
                 if await self._copy_all(move):
                     await _finish(self._conclude(move))
-                    log.info("%s has moved to %s", tp, move.target.path)
+                    logger.info(
+                        "%s: The future replica in log directory %s is the current one now", tp, move.target.path
+                    )
         except (ApiError, OSError) as error:
-            log.warning("the move of %s to %s failed: %s", tp, move.target.path, error)
+            logger.warning("%s: Moving the replica to log directory %s failed: %s", tp, move.target.path, error)
             if self._logs.moves.get(tp) is move:
                 self._logs.end_move(tp)
 
     async def _copy_all(self, move: LogCopy) -> bool:
         """True once the copy has taken the log's place, False when the move was given up."""
         await in_thread(lambda: _let_cleaning_end(move.source))
-        settled = False
+        flushed = False
         while self._still_wanted(move):
             await self._wait_for_quota()
             move.take_note()
@@ -152,11 +154,11 @@ class ReplicaMoves:
             if not self._still_wanted(move):
                 return False
             if count >= self._visit_bytes():
-                settled = False
-            elif not settled:
-                await in_thread(move.settle)
+                flushed = False
+            elif not flushed:
+                await in_thread(move.flush)
                 await in_thread(lambda: move.target.write_checkpoints(self._logs.high_watermark))
-                settled = True
+                flushed = True
             elif self._take_over(move):
                 return True
         return False

@@ -9,11 +9,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
 
-from ottla.broker.replication.leading import Leading, Pulse, Surroundings
+from ottla.broker.replication.leader_state import FollowerSession, LeaderState, ReplicaContext
 from ottla.broker.replication.progress import Progress
+from ottla.broker.replication.refused_batches import RefusedBatches
 from ottla.broker.replication.replica import Replica, tell
 from ottla.broker.replication.suspension import may_go_on
-from ottla.broker.replication.turned_away import TurnedAway
 from ottla.broker.replication.waiters import CommitWait
 from ottla.broker.storage.log import AppendResult, Log
 from ottla.broker.storage.markers import Marker
@@ -21,32 +21,34 @@ from ottla.broker.storage.validation import AppendOrigin
 from ottla.cluster.image import NO_LEADER, PartitionImage
 from ottla.config.topic import TopicSettings
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.sentinels import NO_EPOCH
 from ottla.protocol.compression import Buffer
 
 logger = logging.getLogger(__name__)
 
 ACKS_ALL = -1
-NO_EPOCH = -1
 
 
 class Partition(Replica):
     __slots__ = (
-        "_leading", "_surroundings", "_turned_away",
-        "is_follower", "is_leader", "isr", "late", "leader", "leader_epoch", "replicas",
+        "_context", "_leadership", "_refused", "adding",
+        "is_follower", "is_leader", "isr", "late", "leader", "leader_epoch", "replicas", "traffic",
     )  # fmt: skip
 
-    def __init__(self, log: Log, surroundings: Surroundings, high_watermark: int | None = None) -> None:
+    def __init__(self, log: Log, context: ReplicaContext, high_watermark: int | None = None) -> None:
         super().__init__(log, high_watermark)
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
         self.replicas: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
         self.late: tuple[int, ...] = ()
+        self.adding: tuple[int, ...] = ()
         self.is_leader = False
         self.is_follower = False
-        self._surroundings = surroundings
-        self._leading: Leading | None = None
-        self._turned_away: TurnedAway | None = None
+        self._context = context
+        self._leadership: LeaderState | None = None
+        self._refused: RefusedBatches | None = None
+        self.traffic = context.traffic.of(log.tp.topic)
 
     # -- roles
 
@@ -55,9 +57,9 @@ class Partition(Replica):
         before = (self.leader, self.leader_epoch, self.is_leader, self.is_follower)
         if self.log.failure is not None:
             return self._stay_out(state)
-        self.replicas, self.isr, self.late = state.replicas, state.isr, state.late
+        self.replicas, self.isr, self.late, self.adding = state.replicas, state.isr, state.late, state.adding
         self.leader, self.leader_epoch = state.leader, state.leader_epoch
-        me = self._surroundings.node_id
+        me = self._context.node_id
         changed = before != (state.leader, state.leader_epoch, state.leader == me, state.leader not in (me, NO_LEADER))
         if state.leader != me:
             if changed:
@@ -65,12 +67,14 @@ class Partition(Replica):
                 self.is_follower = state.leader != NO_LEADER
         elif changed:
             self._lead()
-        elif self._leading is not None:
-            now_s = self._surroundings.clock.monotonic()
-            if self._leading.progress.adopt(state.replicas, state.isr, now_s):
+        elif self._leadership is not None:
+            now_s = self._context.clock.monotonic()
+            if self._leadership.progress.adopt(state.replicas, state.isr, now_s):
                 # It may have been left out by mistake: a controller that was cut off took it for dead.
                 tell(self.followers, 0)
             self._after_isr_change()
+        if changed:  # of every partition at a start or a failover, so not for everyday logs
+            logger.debug("%s: Leadership change: leader %d, leader epoch %d", self.tp, self.leader, self.leader_epoch)
         return changed
 
     def _stay_out(self, state: PartitionImage) -> bool:
@@ -91,26 +95,26 @@ class Partition(Replica):
         self._leave(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _lead(self) -> None:
-        """Begin a reign. Its start is noted even before the first record: followers compare their history with it.
+        """Begin a leader epoch. It is noted even before the first record: followers compare their history with it.
 
-        Whoever waited for this leader in the reign before goes on waiting: what it appended is all there.
+        Whoever waited for this leader in the epoch before goes on waiting: what it appended is all there.
         """
-        before = self._leading if self.is_leader else None
-        self._leading = None
+        before = self._leadership if self.is_leader else None
+        self._leadership = None
         self._leave(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         try:
             self.log.begin_epoch(self.leader_epoch)
         except ApiError as error:
-            logger.error("%s: %s", self.tp, error)  # noqa: TRY400  # appending meets the same error and answers it
-        surroundings = self._surroundings
-        self._leading = Leading(
+            logger.error("%s: Cannot start leader epoch %d: %s", self.tp, self.leader_epoch, error)  # noqa: TRY400  # appending meets the same error and answers it
+        context = self._context
+        self._leadership = LeaderState(
             Progress(
-                surroundings.node_id,
+                context.node_id,
                 self.replicas,
                 self.isr,
                 epoch_start=self.log.end_offset,
-                lag_max_s=surroundings.lag_max_s,
-                now_s=surroundings.clock.monotonic(),
+                lag_max_s=context.lag_max_s,
+                now_s=context.clock.monotonic(),
             ),
             before,
         )
@@ -118,19 +122,19 @@ class Partition(Replica):
         self._after_isr_change()
 
     def _leave(self, code: ErrorCode) -> None:
-        leading, self._leading = self._leading, None
+        leadership, self._leadership = self._leadership, None
         self._count_alone(alone=False)
         self.log.producers.replicated = True
         self.is_leader = self.is_follower = False
-        if leading is not None:
-            error = ApiError(code, f"this broker does not lead {self.tp} any more")
-            leading.commits.fail(error)
-            leading.deletions.fail(error)
-        self._stir()
+        if leadership is not None:
+            error = ApiError(code, f"this broker is no longer the leader of {self.tp}")
+            leadership.commits.fail(error)
+            leadership.deletions.fail(error)
+        self._wake_waiters()
 
     def reconfigure(self, settings: TopicSettings) -> None:
         self.log.reconfigure(settings)
-        if self._leading is not None:
+        if self._leadership is not None:
             self._after_isr_change()
 
     # -- facts
@@ -138,31 +142,31 @@ class Partition(Replica):
     @property
     def low_watermark(self) -> int:
         """The lowest first offset over the living replicas."""
-        if self._leading is None:
+        if self._leadership is None:
             return self.log.start_offset
-        return self._leading.progress.low_watermark(self.log.start_offset, self._surroundings.brokers)
+        return self._leadership.progress.low_watermark(self.log.start_offset, self._context.brokers)
 
     @property
     def catching_up(self) -> bool:
         """Whether a new leader does not know yet how much of what it found in its log is committed."""
-        return self._leading is not None and self.high_watermark < self._leading.progress.epoch_start
+        return self._leadership is not None and self.high_watermark < self._leadership.progress.epoch_start
 
     @property
     def progress(self) -> Progress | None:
         """How far the followers are, while this broker leads."""
-        return self._leading.progress if self._leading is not None else None
+        return self._leadership.progress if self._leadership is not None else None
 
     def may_serve(self, now_s: float, timeout_s: float) -> bool:
         """Whether this leader may go on although the metadata store has not answered for `timeout_s`."""
-        leading = self._leading
-        if leading is None:
+        leadership = self._leadership
+        if leadership is None:
             return False
-        in_sync = {*self.isr, *(leading.progress.pending or ())}
-        return may_go_on(self._surroundings.node_id, in_sync, leading.last_fetches(), now_s, timeout_s)
+        in_sync = {*self.isr, *(leadership.progress.pending or ())}
+        return may_go_on(self._context.node_id, in_sync, leadership.last_fetches(), now_s, timeout_s)
 
     def check_leader(self) -> None:
         if not self.is_leader:
-            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self.tp}")
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker is not the leader of {self.tp}")
 
     def check_epoch(self, known_by_client: int) -> None:
         """Refuse a client that knows an older or a newer leader than this one."""
@@ -178,18 +182,18 @@ class Partition(Replica):
 
         The in-sync replicas do not become fewer than that: dead ones are kept for what they have (elections.py).
         """
-        needed = self._least_in_sync
-        return len(self.isr) >= needed and (needed == 1 or self._helping >= needed)
+        needed = self.least_in_sync
+        return len(self.isr) >= needed and (needed == 1 or self.usable_isr >= needed)
 
     @property
-    def _least_in_sync(self) -> int:
+    def least_in_sync(self) -> int:
         return min(self.log.config.min_insync_replicas, len(self.replicas))
 
     @property
-    def _helping(self) -> int:
+    def usable_isr(self) -> int:
         """How many of the in-sync replicas are there and keep up."""
-        brokers, me = self._surroundings.brokers, self._surroundings.node_id
-        lagging: Collection[int] = self._leading.lagging if self._leading is not None else ()
+        brokers, me = self._context.brokers, self._context.node_id
+        lagging: Collection[int] = self._leadership.lagging if self._leadership is not None else ()
         return sum(replica == me or (replica in brokers and replica not in lagging) for replica in self.isr)
 
     def check_enough_replicas(self) -> None:
@@ -199,7 +203,7 @@ class Partition(Replica):
     def _too_few(self, code: ErrorCode) -> ApiError:
         needed = self.log.config.min_insync_replicas
         return ApiError(
-            code, f"{self.tp} has {self._helping} in-sync replica(s) and min.insync.replicas is {needed}"
+            code, f"{self.tp} is under min ISR: {self.usable_isr} in-sync replica(s), min.insync.replicas is {needed}"
         )  # fmt: skip
 
     # -- appending as leader
@@ -208,36 +212,41 @@ class Partition(Replica):
         """Append a producer's batch. With acks=all enough replicas must be in sync before anything is written."""
         log = self.log
         if not self.is_leader or (acks == ACKS_ALL and log.config.min_insync_replicas > 1 and not self.enough_replicas):
-            self.turn_away(records)
+            self.note_refused(records)
             self.check_leader()
             raise self._too_few(ErrorCode.NOT_ENOUGH_REPLICAS)
-        if self._turned_away is not None:
-            self._check_turn(records)
+        if self._refused is not None:
+            self._check_order(records)
         result = log.append_as_leader(records, self.leader_epoch, now_ms)
+        traffic = self.traffic  # written out: this is the hot path
+        traffic.appends += 1
+        traffic.messages_in += result.record_count
+        traffic.bytes_in += result.byte_count
         if self.readers or self.followers:
             self._tell_appended(result.byte_count)
         return result
 
-    def turn_away(self, records: Buffer) -> None:
+    def note_refused(self, records: Buffer) -> None:
         """This batch is refused for a reason that passes: what was sent behind it must not overtake it."""
-        if self._turned_away is None:
-            self._turned_away = TurnedAway()
-        self._turned_away.note(records, self.log.producers.entries, self._surroundings.clock.monotonic())
+        if self._refused is None:
+            self._refused = RefusedBatches()
+        self._refused.note(records, self.log.producers.entries, self._context.clock.monotonic())
 
-    def _check_turn(self, records: bytearray | memoryview) -> None:
-        """Refuse what was sent behind a batch that was turned away and has not come again."""
-        assert self._turned_away is not None
-        known, now_s = self.log.producers.entries, self._surroundings.clock.monotonic()
-        if self._turned_away.overtakes(records, known, now_s):
+    def _check_order(self, records: bytearray | memoryview) -> None:
+        """Refuse what was sent behind a batch that was refused and has not come again."""
+        assert self._refused is not None
+        known, now_s = self.log.producers.entries, self._context.clock.monotonic()
+        if self._refused.overtakes(records, known, now_s):
             raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, "a batch before this one was refused: send both again")
-        if not self._turned_away:
-            self._turned_away = None
+        if not self._refused:
+            self._refused = None
 
     def append_internal(self, records: bytearray, now_ms: int) -> AppendResult:
         """Append a batch that this broker's own coordinator wrote."""
         self.check_leader()
         self.check_enough_replicas()
         result = self.log.append_as_leader(records, self.leader_epoch, now_ms, origin=AppendOrigin.COORDINATOR)
+        self.traffic.count_append(result.record_count, result.byte_count)
         if self.readers or self.followers:
             self._tell_appended(result.byte_count)
         return result
@@ -285,10 +294,10 @@ class Partition(Replica):
         if self.high_watermark >= offset:
             return None
         self.check_leader()
-        assert self._leading is not None
+        assert self._leadership is not None
         if not self.enough_replicas:
             raise self._too_few(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
-        return self._leading.commits.add(offset, done)
+        return self._leadership.commits.add(offset, done)
 
     def when_committed(self, offset: int) -> Awaitable[None] | None:
         """None when everything before `offset` is committed, and flushed where flush.messages asks; else wait for it.
@@ -318,53 +327,54 @@ class Partition(Replica):
     # -- followers of this leader
 
     def fetched_by(
-        self, replica: int, offset: int, start_offset: int, broker_epoch: int = NO_EPOCH, pulse: Pulse | None = None
-    ) -> None:
+        self, replica: int, offset: int, start_offset: int, broker_epoch: int = NO_EPOCH,
+        session: FollowerSession | None = None,
+    ) -> None:  # fmt: skip
         """A follower asks for `offset`, so it has everything before. Perhaps more is committed now."""
-        leading, log, surroundings = self._leading, self.log, self._surroundings
-        if leading is None:
+        leadership, log, context = self._leadership, self.log, self._context
+        if leadership is None:
             self.check_leader()
             return
         if not log.start_offset <= offset <= log.end_offset:
             raise log.out_of_range(offset)
-        progress = leading.progress
+        progress = leadership.progress
         follower = progress.follower(replica)
         if follower is None:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {replica} holds no replica of {self.tp}")
         has_moved = follower.end_offset != offset
-        if leading.lagging and offset == log.end_offset:
-            leading.lagging.discard(replica)
+        if leadership.lagging and offset == log.end_offset:
+            leadership.lagging.discard(replica)
             has_moved = True
-            surroundings.isr_wanted(self)
-        progress.fetched(replica, offset, start_offset, log.end_offset, surroundings.clock.monotonic(), broker_epoch)
-        if pulse is not None:
-            leading.pulses[replica] = pulse
-        if leading.deletions:
-            leading.deletions.reached(self.low_watermark)
+            context.isr_wanted(self)
+        progress.fetched(replica, offset, start_offset, log.end_offset, context.clock.monotonic(), broker_epoch)
+        if session is not None:
+            leadership.sessions[replica] = session
+        if leadership.deletions:
+            leadership.deletions.reached(self.low_watermark)
         is_in_sync = replica in self.isr
         if has_moved or not is_in_sync:
-            self._settle()
+            self._update_high_watermark()
         if not is_in_sync and progress.joiner(replica, self.high_watermark):
-            surroundings.isr_wanted(self)
+            context.isr_wanted(self)
 
-    def unfollowed(self, replica: int, pulse: Pulse) -> None:
+    def unfollowed(self, replica: int, session: FollowerSession) -> None:
         """This follower's stream of fetches does not ask for the partition any more."""
-        if self._leading is not None and self._leading.pulses.get(replica) is pulse:
-            del self._leading.pulses[replica]
+        if self._leadership is not None and self._leadership.sessions.get(replica) is session:
+            del self._leadership.sessions[replica]
 
-    def life_ended(self, replica: int, epoch: int) -> None:
-        """The broker of a replica died, or began a new life.
+    def broker_epoch_ended(self, replica: int, epoch: int) -> None:
+        """The broker of a replica died, or registered again with a new broker epoch.
 
-        In its next life it may have fetched before the news of that arrived here; what it told then stays true, and if
+        In its next epoch it may have fetched before the news of that arrived here; what it told then stays true, and if
         nothing happens in the partition it will not tell it again.
         """
-        follower = self._leading.progress.follower(replica) if self._leading is not None else None
-        if self._leading is not None and follower is not None and follower.broker_epoch <= epoch:
-            self._leading.progress.forget(replica)
-            self._leading.pulses.pop(replica, None)
+        follower = self._leadership.progress.follower(replica) if self._leadership is not None else None
+        if self._leadership is not None and follower is not None and follower.broker_epoch <= epoch:
+            self._leadership.progress.forget(replica)
+            self._leadership.sessions.pop(replica, None)
             tell(self.followers, 0)  # a session in which nothing moves has to be asked again how far it is
-            self._settle()
-            self._leading.deletions.reached(self.low_watermark)
+            self._update_high_watermark()
+            self._leadership.deletions.reached(self.low_watermark)
         self._fail_waiting_if_too_few()
         self._look_for_joiners()
 
@@ -373,90 +383,90 @@ class Partition(Replica):
 
         None while a change is under way.
         """
-        leading, surroundings = self._leading, self._surroundings
-        if leading is None or leading.progress.pending is not None:
+        leadership, context = self._leadership, self._context
+        if leadership is None or leadership.progress.pending is not None:
             return None
-        progress, now_s = leading.progress, surroundings.clock.monotonic()
-        late = self._dispensable(leading, progress.laggards(self.log.end_offset, now_s))
+        progress, now_s = leadership.progress, context.clock.monotonic()
+        removed = self._dispensable(leadership, progress.laggards(self.log.end_offset, now_s))
         joining = [
             replica
             for replica in progress.joiners(self.high_watermark)
             if (follower := progress.follower(replica))
-            and surroundings.is_current(replica, follower.broker_epoch)
-            and now_s - leading.last_fetch(replica) <= progress.lag_max_s
+            and context.is_current(replica, follower.broker_epoch)
+            and now_s - leadership.last_fetch(replica) <= progress.lag_max_s
         ]
-        if not late and not joining and self.lagging == self.late:
+        if not removed and not joining and self.lagging == self.late:
             return None
-        return (*(replica for replica in self.isr if replica not in late), *joining)
+        return (*(replica for replica in self.isr if replica not in removed), *joining)
 
     @property
     def lagging(self) -> tuple[int, ...]:
         """In-sync replicas that are behind, and are kept so that enough are left to lead if need be."""
-        behind: Collection[int] = self._leading.lagging if self._leading is not None else ()
+        behind: Collection[int] = self._leadership.lagging if self._leadership is not None else ()
         return tuple(replica for replica in self.isr if replica in behind)
 
-    def _dispensable(self, leading: Leading, late: list[int]) -> list[int]:
+    def _dispensable(self, leadership: LeaderState, laggards: list[int]) -> list[int]:
         """Those that can be left out: the latest first, and so many stay that min.insync.replicas are in sync.
 
         Who stays because of that has everything that is committed, but is no help to commit more.
         """
-        spare = max(len(self.isr) - self._least_in_sync, 0)
-        late = leading.progress.latest_first(late)
-        lagging = set(late[spare:])
-        if lagging != leading.lagging:
-            leading.lagging = lagging
+        spare = max(len(self.isr) - self.least_in_sync, 0)
+        laggards = leadership.progress.latest_first(laggards)
+        lagging = set(laggards[spare:])
+        if lagging != leadership.lagging:
+            leadership.lagging = lagging
             self._fail_waiting_if_too_few()
-            self._settle()
-        return late[:spare]
+            self._update_high_watermark()
+        return laggards[:spare]
 
     @property
     def isr_changes(self) -> bool:
         """Whether a change of the in-sync replicas is under way."""
-        return self._leading is not None and self._leading.progress.pending is not None
+        return self._leadership is not None and self._leadership.progress.pending is not None
 
     def isr_change_begins(self, isr: tuple[int, ...]) -> None:
-        if self._leading is not None:
-            self._leading.progress.begin_change(isr)
-            self._settle()
+        if self._leadership is not None:
+            self._leadership.progress.begin_change(isr)
+            self._update_high_watermark()
 
     def isr_change_failed(self) -> None:
         """What was asked for is certainly not written."""
-        if self._leading is not None:
-            self._leading.progress.drop_change()
-            self._settle()
+        if self._leadership is not None:
+            self._leadership.progress.drop_change()
+            self._update_high_watermark()
 
     def _after_isr_change(self) -> None:
         self._fail_waiting_if_too_few()
-        self._settle()
+        self._update_high_watermark()
         self._look_for_joiners()
 
     def _fail_waiting_if_too_few(self) -> None:
         """Who counts has changed: with too few of them nobody waits for what cannot be committed."""
-        if self._leading is not None and not self.enough_replicas:
-            self._leading.commits.fail(self._too_few(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
+        if self._leadership is not None and not self.enough_replicas:
+            self._leadership.commits.fail(self._too_few(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
 
     def _on_committed_to(self, high_watermark: int) -> None:
-        if self._leading is not None:
-            self._leading.commits.reached(high_watermark)
+        if self._leadership is not None:
+            self._leadership.commits.reached(high_watermark)
 
     def _look_for_joiners(self) -> None:
         """Followers of idle partitions do not fetch anew only because the metadata changed."""
-        if self._leading is not None and self._leading.progress.joiners(self.high_watermark):
-            self._surroundings.isr_wanted(self)
+        if self._leadership is not None and self._leadership.progress.joiners(self.high_watermark):
+            self._context.isr_wanted(self)
 
     def check_progress(self) -> None:
         """Look again although nobody fetched: time alone can change who counts."""
-        if self._leading is not None:
-            self._settle()
+        if self._leadership is not None:
+            self._update_high_watermark()
 
-    def _settle(self) -> None:
+    def _update_high_watermark(self) -> None:
         """Find out anew up to where everything is committed. It never goes back while this broker leads."""
-        assert self._leading is not None
+        assert self._leadership is not None
         if not self.enough_replicas:
             # Too few have it to call anything committed: a reader must not see what a single failure can take away.
             self._count_alone(alone=False)
             return
-        reached = self._leading.progress.committed_to(self.log.end_offset, self._surroundings.clock.monotonic())
+        reached = self._leadership.progress.committed_to(self.log.end_offset, self._context.clock.monotonic())
         before = self.high_watermark
         if reached is None:
             stable_before = self.last_stable_offset
@@ -475,12 +485,12 @@ class Partition(Replica):
             raise self.log.out_of_range(offset)
         if offset > self.log.start_offset:
             self.log.delete_records_before(offset)
-            self._stir()
+            self._wake_waiters()
 
     def on_deleted(self, offset: int, done: Callable[[ApiError | None], None]) -> CommitWait | None:
         """Call `done` when every living replica has dropped what is before `offset`; None if they have."""
         if self.low_watermark >= offset:
             return None
         self.check_leader()
-        assert self._leading is not None
-        return self._leading.deletions.add(offset, done)
+        assert self._leadership is not None
+        return self._leadership.deletions.add(offset, done)

@@ -5,9 +5,9 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from ottla.broker.replication.leading import Surroundings
+from ottla.broker.replication.leader_state import ReplicaContext
 from ottla.broker.replication.partition import Partition
-from ottla.broker.replication.suspension import Doubt
+from ottla.broker.replication.suspension import SuspensionState
 from ottla.broker.storage.log import Log
 from ottla.broker.storage.manager import LogManager
 from ottla.cluster.image import NO_BROKER_EPOCH, BrokerImage, ClusterImage, ImageChange, TopicImage
@@ -19,7 +19,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import NO_TOPIC_ID, TopicPartition
 from ottla.protocol.compression import Buffer
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class RoleObserver(Protocol):
@@ -43,8 +43,8 @@ class Partitions:
         """Whether replicas are taken up that were here before: one without a log must not begin with an empty one."""
         self._names_by_id: dict[uuid.UUID, str] = {}
         self._fenced_epoch: int | None = None
-        self._doubt = Doubt()
-        self.surroundings = Surroundings(node_id, config, clock)
+        self._suspension = SuspensionState()
+        self.context = ReplicaContext(node_id, config, clock)
         self.observers: list[RoleObserver] = []
         logs.high_watermark = self._high_watermark_of
 
@@ -65,7 +65,7 @@ class Partitions:
         found = self._by_name.get(tp)
         if found is None or not found.is_leader:
             raise self._not_here(tp)
-        if self._doubt.is_watching:
+        if self._suspension.is_watching:
             self._check_may_serve(found)
         return found
 
@@ -76,7 +76,7 @@ class Partitions:
         except ApiError:
             found = self._by_name.get(tp)
             if found is not None and records:
-                found.turn_away(records)
+                found.note_refused(records)
             raise
 
     def get_led(self, tp: tuple[str, int]) -> Partition:
@@ -101,7 +101,7 @@ class Partitions:
             return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, found.log.failure)
         if self._node_id in state.replicas and found is None:
             return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{tp[0]}-{tp[1]} has no log on this broker")
-        return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {tp[0]}-{tp[1]}")
+        return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker is not the leader of {tp[0]}-{tp[1]}")
 
     def name_of(self, topic_id: uuid.UUID) -> str:
         name = self._names_by_id.get(topic_id)
@@ -115,7 +115,7 @@ class Partitions:
         """Take up everything that an image gives to this broker, and let go what it does not."""
         self._image = image
         self._loading = True
-        self.surroundings.brokers = image.brokers
+        self.context.brokers = image.brokers
         for name, index in tuple(self._by_name):
             topic = image.topics.get(name)
             if topic is None or index >= len(topic.partitions) or topic.topic_id != self._by_name[name, index].topic_id:
@@ -141,12 +141,15 @@ class Partitions:
     def apply(self, change: ImageChange) -> None:
         """Create, reconfigure, promote, demote and delete what changed between two images."""
         if self._fenced_epoch is not None and self._epoch_in(change.new) > self._fenced_epoch:
-            log.info("registered again: taking up what the metadata gives to this broker")
+            logger.info(
+                "Broker unfenced: registered again with broker epoch %d, taking up its leader and follower replicas",
+                self._epoch_in(change.new),
+            )
             self._fenced_epoch = None
             self.load(change.new)
             return
         self._image = change.new
-        self.surroundings.brokers = change.new.brokers
+        self.context.brokers = change.new.brokers
         for topic in change.removed:
             self._remove(topic)
         for topic in change.written:
@@ -185,10 +188,10 @@ class Partitions:
         except (OSError, ApiError):
             # The topic exists; this partition answers with an error until the disk is well again.
             if topic.name not in self._without_log:
-                log.exception("no log for %s", tp)
+                logger.exception("%s: Cannot create or open the log; the replica stays offline until that succeeds", tp)
             self._without_log.add(topic.name)
             return None
-        partition = self._by_name[tp] = Partition(stored, self.surroundings, high_watermark)
+        partition = self._by_name[tp] = Partition(stored, self.context, high_watermark)
         return partition
 
     async def retry_missing(self) -> None:
@@ -202,7 +205,9 @@ class Partitions:
             if topic is not None:
                 self._apply_topic(topic)
         if len(self._by_name) > before:
-            log.info("%d partitions have got their logs after all", len(self._by_name) - before)
+            logger.info(
+                "Created the logs of %d partitions which could not be created before", len(self._by_name) - before
+            )
 
     def _own_log(self, tp: TopicPartition, topic: TopicImage) -> Log | None:
         """The log on this broker's disks, unless it is that of a former topic of the same name.
@@ -216,7 +221,9 @@ class Partitions:
         if stored.topic_id == NO_TOPIC_ID and self._node_id in topic.partitions[tp.partition].isr:
             self._logs.identify(stored, topic.topic_id)
             return stored
-        log.warning("%s is the log of another topic that had this name, and is set aside", tp)
+        logger.warning(
+            "%s: Renaming the log to -stray: it has another topic id, of a deleted topic of the same name", tp
+        )
         self._logs.mark_stray(tp)
         return None
 
@@ -224,6 +231,7 @@ class Partitions:
         self._names_by_id.pop(topic.topic_id, None)
         for index in range(len(topic.partitions)):
             self._drop((topic.name, index))
+        self.context.traffic.forget(topic.name)
 
     def _drop(self, key: tuple[str, int], *, set_aside: bool = False) -> None:
         """Stop a replica that is not this broker's any more, and delete its log or put it out of the way."""
@@ -234,12 +242,14 @@ class Partitions:
         self._tell(partition)
         try:
             if set_aside:
-                log.warning("%s belongs to no topic and is set aside", partition.tp)
+                logger.warning(
+                    "%s: Renaming the log to -stray: the metadata has no such topic or partition", partition.tp
+                )
                 self._logs.mark_stray(partition.tp)
             else:
                 self._logs.delete(partition.tp)
         except ApiError:
-            log.exception("cannot delete the log of %s", partition.tp)
+            logger.exception("%s: Cannot delete the log", partition.tp)
 
     def _tell(self, partition: Partition) -> None:
         for observer in self.observers:
@@ -252,14 +262,14 @@ class Partitions:
     def _follow_brokers(self, change: ImageChange) -> None:
         old, new = change.old.brokers, change.new.brokers
         ended = {
-            broker: life.epoch
-            for broker, life in old.items()
-            if broker != self._node_id and life.epoch != _epoch(new, broker)
+            broker: known.epoch
+            for broker, known in old.items()
+            if broker != self._node_id and known.epoch != _epoch(new, broker)
         }
         for partition in self._by_name.values() if ended else ():
             if partition.is_leader:
                 for broker in ended.keys() & partition.replicas:
-                    partition.life_ended(broker, ended[broker])
+                    partition.broker_epoch_ended(broker, ended[broker])
 
     # -- the session with the metadata store
 
@@ -267,21 +277,23 @@ class Partitions:
         """Told at every change of the session: a lost one ends every role, a silent store puts them in doubt."""
         if session is Session.LOST:
             self.fence()
-        self._doubt.timeout_s = timeout_ms / 1000.0
+        self._suspension.timeout_s = timeout_ms / 1000.0
         if session is Session.SUSPENDED:
-            self._doubt.begin(self._clock.monotonic())
+            self._suspension.begin(self._clock.monotonic())
         elif session is Session.CONNECTED:
-            self._doubt.end()
+            self._suspension.end()
 
     async def note_awake(self) -> None:
         """A periodic job, several times in a session timeout: a broker that slept must notice it."""
-        self._doubt.tick(self._clock.monotonic())
+        self._suspension.tick(self._clock.monotonic())
 
     def fence(self) -> None:
         """Lead and follow nothing until this broker is registered anew."""
         if self._fenced_epoch is not None:
             return
-        log.warning("the session with the metadata store is lost: this broker leads and follows nothing for now")
+        logger.warning(
+            "Broker fenced: the session with the metadata store expired; nothing is led or followed until it is back"
+        )
         self._fenced_epoch = self._epoch_in(self._image)
         for partition in self._by_name.values():
             partition.fence()
@@ -296,7 +308,7 @@ class Partitions:
 
     def _check_may_serve(self, partition: Partition) -> None:
         now_s = self._clock.monotonic()
-        if self._doubt.is_due(now_s) and not partition.may_serve(now_s, self._doubt.timeout_s):
+        if self._suspension.is_due(now_s) and not partition.may_serve(now_s, self._suspension.timeout_s):
             raise ApiError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 f"this broker may have been declared dead and not every in-sync replica follows it: {partition.tp} may "

@@ -8,8 +8,9 @@ taken in must have a record before it is committed, who is being left out must s
 from collections.abc import Iterable
 from math import inf
 
+from ottla.cluster.image import NO_BROKER_EPOCH
+
 UNKNOWN_OFFSET = -1
-NO_BROKER_EPOCH = -1
 
 
 class Follower:
@@ -44,7 +45,7 @@ class Follower:
 
 
 class Progress:
-    """The followers of one partition in one leader's reign."""
+    """The followers of one partition in one leader epoch."""
 
     __slots__ = ("_followers", "_in_sync", "_pending", "epoch_start", "isr", "lag_max_s", "me")
 
@@ -85,7 +86,7 @@ class Progress:
         self._followers = {}
         for replica in replicas:
             if replica != self.me:
-                # Who is in sync when a reign begins gets the usual time to show it.
+                # Who is in sync when a leader epoch begins gets the usual time to show it.
                 known = before.get(replica) or Follower(now_s if replica in isr else -inf)
                 self._followers[replica] = known
         self._count()
@@ -123,7 +124,7 @@ class Progress:
         return follower
 
     def forget(self, replica: int) -> None:
-        """The broker died or began a new life: what it had before says nothing about what it has now."""
+        """The broker died or has a new broker epoch: what it had before says nothing about what it has now."""
         if replica in self._followers:
             kept_s = self._followers[replica].caught_up_s if replica in self.isr else -inf
             self._followers[replica] = Follower(kept_s)
@@ -164,13 +165,13 @@ class Progress:
         Called at intervals of half the allowed lag: who has everything counts as caught up at that moment, so that a
         partition which was silent for an hour does not find its followers an hour behind at the next record.
         """
-        late = []
+        laggards = []
         for replica, follower in self._followers.items():
             if follower.end_offset >= leader_end:
                 follower.caught_up_s = max(follower.caught_up_s, now_s)
             elif replica in self.isr and now_s - follower.caught_up_s > self.lag_max_s:
-                late.append(replica)
-        return late if self._pending is None else []
+                laggards.append(replica)
+        return laggards if self._pending is None else []
 
     def latest_first(self, replicas: Iterable[int]) -> list[int]:
         """These followers, those that have not caught up for the longest time first."""

@@ -5,7 +5,8 @@ import logging
 from collections.abc import Iterable
 
 from ottla.broker.replication.waiters import Watch
-from ottla.broker.storage.log import SIZE_MAX, AbortedTransaction, AppendResult, Log, LogSlice
+from ottla.broker.storage.log import AbortedTransaction, AppendResult, Log, LogSlice
+from ottla.broker.storage.readable_log import SIZE_MAX
 from ottla.model.errors import ApiError
 from ottla.protocol.compression import Buffer
 from ottla.protocol.records import BATCH_OVERHEAD, read_header
@@ -108,7 +109,7 @@ class Replica:
 
     # -- who watches
 
-    def _stir(self) -> None:
+    def _wake_waiters(self) -> None:
         for watch in (*self.readers, *self.followers):
             watch.changed()
 
@@ -145,14 +146,15 @@ class Replica:
         """Cut off what the leader does not have."""
         if offset < self._high_watermark:
             logger.warning(
-                "%s is cut to %d, below its high watermark %d: a leader was elected that misses committed records",
+                "%s: Truncating to offset %d below high watermark %d: the leader lacks committed records, as after an "
+                "unclean leader election",
                 self.tp, offset, self._high_watermark,
             )  # fmt: skip
         self.log.truncate_to(offset)
         self._high_watermark = min(self._high_watermark, self.log.end_offset)
         self.log.producers.committed_to(self._high_watermark)
 
-    def start_anew_at(self, offset: int) -> None:
+    def truncate_fully_and_start_at(self, offset: int) -> None:
         """Begin again where the leader's log begins."""
         self.log.restart_at(offset)
         self._high_watermark = offset

@@ -20,7 +20,7 @@ def may_go_on(me: int, in_sync: Iterable[int], fetched_s: Mapping[int, float], n
     return all(replica == me or now_s - fetched_s.get(replica, -inf) <= timeout_s for replica in in_sync)
 
 
-class Doubt:
+class SuspensionState:
     """Since when a broker cannot be sure that its session with the store lasts.
 
     Either the store does not answer, or the broker itself stood still (a stopped process, a machine that slept): then

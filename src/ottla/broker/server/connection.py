@@ -1,111 +1,101 @@
 """One client's connection: frames in, requests dispatched in order, responses out in the same order.
 
-The socket is driven by hand (no transport): a large request is received straight into the buffer that is later
-written to the segment, and a segment's bytes leave by sendfile.
+The socket is driven by hand (no transport), through a channel: a large request is received straight into the buffer
+that is later written to the segment, and a segment's bytes leave by sendfile where the channel is plain.
 
 What stops the reading of further requests, each alone being enough:
   - a request that holds the connection is being worked on (anything but a waiting produce);
   - too many produce requests wait for their replicas;
   - the peer does not read what it was sent;
-  - the broker holds as many request bytes as it may.
+  - the broker holds as many request bytes as it may;
+  - the client was told to wait: it has used up a quota.
 """
 
 import asyncio
 import logging
-import socket
 import struct
 from collections import deque
 from collections.abc import Callable
+from time import monotonic_ns
 
-from ottla.broker.handlers.context import CloseConnection, NoResponse, Parked, Raw, Response
-from ottla.broker.server.dispatch import Answer, Dispatcher
+from ottla.broker.handlers.context import CloseConnection, NoResponse, Parked, Response
+from ottla.broker.server import charging
+from ottla.broker.server.answer import SLOW_NS, Answer, AnswerWatch, Slot, note_sent
+from ottla.broker.server.channel import Channel, Waits, WantChannel, WantWrite
+from ottla.broker.server.dispatch import Dispatcher
+from ottla.broker.server.gate import frame_bounds
 from ottla.broker.server.limits import RequestMemory
 from ottla.broker.server.outbox import Outbox
-from ottla.broker.storage.log import LogSlice
+from ottla.broker.server.turn import FlushTurn
+from ottla.broker.session import Session
 from ottla.protocol.errors import MalformedMessage
 from ottla.protocol.frames import response_head
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _SIZE = struct.Struct(">i")
 _SCRATCH = memoryview(bytearray(256 * 1024))  # shared by all connections: reading never spans two loop steps
 FRAME_START_BYTES = 64 * 1024  # of a large request's buffer, which then grows by doubling
 PENDING_RESPONSES_MAX = 128
-JOINED_BYTES_MAX = 4 * 1024  # a body this small is copied behind its header: cheaper than telling the kernel of two
 FRAMES_PER_TURN_MAX = 64  # then other connections get their turn
-_STATES_WITHOUT_PEER = (7, 8)  # TCP_CLOSE after a reset, TCP_CLOSE_WAIT after an orderly end
 READS_PER_TURN_MAX = 4  # likewise; two empty any socket's buffer
 
 
-class _Slot:
-    """The place of one response in the order of the connection."""
-
-    __slots__ = ("answer", "response", "size")
-
-    def __init__(self, answer: Answer, size: int) -> None:
-        self.answer = answer
-        self.size = size
-        self.response: Response | None = None
-
-
-class FlushTurn:
-    """Sends what the connections have to say at the end of a loop step, all of them one after the other.
-
-    Done one by one, each send would wake a client that has gone to sleep since the last one; done together, the
-    second finds it awake. With many connections that halves the cost of a small response.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._waiting: list[Connection] = []
-
-    def add(self, connection: "Connection") -> None:
-        if not self._waiting:
-            self._loop.call_soon(self._flush)
-        self._waiting.append(connection)
-
-    def _flush(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for connection in waiting:
-            connection.flush()
-
-
 class Connection:
+    # Without slots the attributes would be more than Python keeps quickly at hand.
+    __slots__ = (
+        "_channel", "_closed", "_descriptor", "_dispatcher", "_frame", "_frame_filled", "_frame_size", "_held_by",
+        "_in_turn", "_leftover", "_loop", "_memory", "_muted", "_now_ns", "_on_closed", "_outbox", "_quotas",
+        "_reading", "_reads_when_writable", "_receive_into", "_received_ns", "_request_bytes_max", "_slots",
+        "_stopping", "_turn", "_unsent", "_waits", "_watch", "_writing", "last_active", "received_bytes", "session",
+    )  # fmt: skip
+
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        sock: socket.socket,
-        host: str,
-        listener: str,
+        channel: Channel,
+        session: Session,
         dispatcher: Dispatcher,
         memory: RequestMemory,
         turn: FlushTurn,
         request_bytes_max: int,
         on_closed: Callable[["Connection"], None],
+        watch: AnswerWatch | None = None,
+        now_ns: Callable[[], int] = monotonic_ns,
     ) -> None:
-        self.host = host
-        self.listener = listener
+        self.session = session
         self.last_active = loop.time()
         self._loop = loop
-        self._socket = sock
-        self._descriptor = sock.fileno()
+        self._channel = channel
+        self._receive_into = channel.receive_into
+        self._descriptor = channel.fileno()
         self._dispatcher = dispatcher
+        self._quotas = dispatcher.quotas
         self._memory = memory
         self._turn = turn
         self._in_turn = False
         self._request_bytes_max = request_bytes_max
         self._on_closed = on_closed
-        self._outbox = Outbox(sock)
-        self._slots: deque[_Slot] = deque()
-        self._held_by: _Slot | None = None
+        self._watch = watch
+        self._unsent: deque[Answer] = deque()  # of those that the watch wants
+        self._now_ns = now_ns
+        self._received_ns = 0
+        self.received_bytes = 0
+        self._outbox = Outbox(channel)
+        self._slots: deque[Slot] = deque()
+        self._held_by: Slot | None = None
         self._leftover = b""  # received, not yet a whole frame; short, because large frames get their own buffer
         self._frame: bytearray | None = None
         self._frame_filled = 0
         self._frame_size = 0
         self._reading = False
         self._writing = False
+        self._waits: Waits | None = None  # for what, while something is to be written and cannot
+        self._reads_when_writable = False
+        self._muted: asyncio.TimerHandle | None = None
         self._stopping = False
         self._closed = False
+        channel.on_ready = self._on_channel_ready
         self._resume_reading()
 
     def is_closed(self) -> bool:
@@ -115,15 +105,23 @@ class Connection:
     @property
     def busy(self) -> bool:
         """Whether a request is being worked on. A peer that does not read what it was sent is not busy but gone."""
-        return bool(self._slots) and not self._writing
+        return (bool(self._slots) or self._muted is not None) and not self._writing
+
+    @property
+    def sent_bytes(self) -> int:
+        return self._outbox.sent_bytes
+
+    @property
+    def backlog(self) -> tuple[bool, bool, deque[Slot]]:
+        """Whether requests wait for their turn; whether the peer does not take its responses; who has none yet."""
+        return bool(self._leftover), self._writing, self._slots
 
     @property
     def peer_is_gone(self) -> bool:
         """Whether the peer has closed while nothing is read from it. While something is, reading tells."""
         if self._reading:
             return False
-        state = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
-        return state in _STATES_WITHOUT_PEER
+        return self._channel.peer_is_gone()
 
     @property
     def holds_half_a_request(self) -> bool:
@@ -133,6 +131,9 @@ class Connection:
 
     def _on_readable(self) -> None:
         if self._blocked():
+            if self._waits is Waits.FOR_READABLE:
+                self._go_on_writing()
+                return
             # Only now is it worth telling the poller: most requests are answered before the next one arrives.
             self._pause_reading()
             self._hurry()
@@ -145,48 +146,66 @@ class Connection:
                     self._receive()
                 # uvloop tells of a reset once, together with the bytes before it, and then never calls again. A later
                 # write would meet the reset; where none is to come, only reading on until there is nothing does.
-                if self.is_closed() or self._slots or not self._outbox.empty or self._blocked():
-                    return
+                if self.is_closed() or self._slots or self._in_turn or not self._outbox.empty or self._blocked():
+                    break
+        except WantWrite:
+            self._read_when_writable()
+            return
+        except WantChannel:
+            self._pause_reading()
+            return
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
             self.close()
         except MalformedMessage as error:
             self._refuse(str(error))
+        if self._channel.unread:
+            self._loop.call_soon(self._read_what_is_inside)
+
+    def _read_what_is_inside(self) -> None:
+        """The channel has bytes that the poller does not know of. If reading is paused, resuming it comes here."""
+        if self._reading and not self.is_closed():
+            self._on_readable()
+
+    def _read_when_writable(self) -> None:
+        self._pause_reading()
+        self._reads_when_writable = True
+        self._loop.add_writer(self._descriptor, self._on_writable)
 
     def _receive(self) -> None:
         kept = len(self._leftover)
         if kept:
             _SCRATCH[:kept] = self._leftover
-        received = self._socket.recv_into(_SCRATCH[kept:])
+        received = self._receive_into(_SCRATCH[kept:])
         if received == 0:
             self.close()
             return
         self.last_active = self._loop.time()
+        self.received_bytes += received
         self._leftover = b""
-        self._take_frames(_SCRATCH, kept + received)
+        self._received_ns = now_ns = self._now_ns()
+        self._take_frames(_SCRATCH, kept + received, now_ns)
 
-    def _take_frames(self, data: memoryview, end: int) -> None:
-        """Dispatch each whole frame of data[:end]; keep the rest for the next turn."""
+    def _take_frames(self, data: memoryview, end: int, now_ns: int) -> None:
+        """Dispatch each whole frame of data[:end]; keep the rest for the next turn. Who calls knows: not blocked."""
         position = 0
         frames = 0
-        while not self.is_closed():
-            if end - position < 4:
-                break
+        while end - position >= 4:
             size = self._checked_size(data, position)
             if end - position - 4 < size:
                 if size > len(_SCRATCH) // 2:
                     self._start_frame(size, data[position + 4 : end])
                     position = end
                 break
-            if self._blocked() or frames == FRAMES_PER_TURN_MAX:
+            if frames and (self._blocked() or frames == FRAMES_PER_TURN_MAX):
                 break
             start = position + 4
             position = start + size
             frames += 1
-            self._handle(bytearray(data[start:position]))
-        if self.is_closed():
-            return
+            now_ns = self._handle(bytearray(data[start:position]), now_ns)
+            if self.is_closed():
+                return
         if position < end:
             self._leftover = bytes(data[position:end])
             if frames == FRAMES_PER_TURN_MAX:
@@ -195,11 +214,11 @@ class Connection:
 
     def _checked_size(self, data: memoryview, position: int) -> int:
         size: int = _SIZE.unpack_from(data, position)[0]
-        if not 8 <= size <= self._request_bytes_max:
-            raise MalformedMessage(
-                f"a request of {size} bytes was announced; 8 to {self._request_bytes_max} are allowed "
-                "(socket.request.max.bytes)"
-            )
+        most = self._request_bytes_max
+        least, most = frame_bounds(self.session, most) if self.session.restricted else (8, most)
+        if not least <= size <= most:
+            name = "socket.request.max.bytes" if most == self._request_bytes_max else "sasl.server.max.receive.size"
+            raise MalformedMessage(f"a request of {size} bytes was announced; {least} to {most} are allowed ({name})")
         return size
 
     def _start_frame(self, size: int, first_part: memoryview) -> None:
@@ -212,17 +231,19 @@ class Connection:
         self._memory.take(received)
 
     def _receive_into_frame(self, frame: bytearray) -> None:
-        received = self._socket.recv_into(memoryview(frame)[self._frame_filled :])
+        received = self._receive_into(memoryview(frame)[self._frame_filled :])
         if received == 0:
             self.close()
             return
         self.last_active = self._loop.time()
+        self.received_bytes += received
         self._frame_filled += received
         self._memory.take(received)
         if self._frame_filled == self._frame_size:
             self._frame = None
             self._memory.give_back(len(frame))
-            self._handle(frame)
+            self._received_ns = now_ns = self._now_ns()
+            self._handle(frame, now_ns)
             self._flush_soon()
         elif self._frame_filled == len(frame):
             frame.extend(bytes(min(len(frame), self._frame_size - len(frame))))
@@ -234,7 +255,7 @@ class Connection:
         kept, self._leftover = self._leftover, b""
         try:
             if kept:
-                self._take_frames(memoryview(kept), len(kept))
+                self._take_frames(memoryview(kept), len(kept), self._now_ns())
         except MalformedMessage as error:
             self._refuse(str(error))
             return
@@ -242,7 +263,13 @@ class Connection:
             self._resume_reading()
 
     def _blocked(self) -> bool:
-        if self._held_by is not None or self._writing or self._stopping or len(self._slots) >= PENDING_RESPONSES_MAX:
+        if (
+            self._held_by is not None
+            or self._writing
+            or self._muted is not None
+            or self._stopping
+            or len(self._slots) >= PENDING_RESPONSES_MAX
+        ):
             return True
         if self._memory.exhausted and (self._slots or self._frame is None):
             self._memory.when_available(self._continue)
@@ -264,37 +291,61 @@ class Connection:
         if not self._reading and not self.is_closed():
             self._reading = True
             self._loop.add_reader(self._descriptor, self._on_readable)
+            if self._channel.unread:
+                self._loop.call_soon(self._read_what_is_inside)
+
+    def mute(self, seconds: float) -> None:
+        """Take no more requests for this time, whatever the client does. A longer time that runs already stays."""
+        until = self._loop.time() + seconds
+        if self._muted is not None:
+            if self._muted.when() >= until:
+                return
+            self._muted.cancel()
+        self._muted = self._loop.call_at(until, self._unmute)
+
+    def _unmute(self) -> None:
+        self._muted = None
+        self._continue()
 
     # Requests and responses
 
-    def _handle(self, frame: bytearray) -> None:
-        answer = self._dispatcher.dispatch(frame, self.host, self.listener)
+    def _handle(self, frame: bytearray, now_ns: int) -> int:
+        """Work on one request; return the time afterwards."""
+        answer = self._dispatcher.dispatch(frame, self.session)
+        answer.received_ns = self._received_ns
+        answer.dispatched_ns = now_ns
+        if self._watch is not None:
+            answer.size = len(frame)
+        answer.local_done_ns = answer.replied_ns = now_ns = self._now_ns()
         outcome = answer.outcome
-        if isinstance(outcome, Parked):
-            slot = _Slot(answer, len(frame))
+        if self._quotas.in_force and charging.charge(self._quotas, answer, len(frame)):
+            self.mute(answer.call.throttle_ms / 1000)  # and again with the answer, which may have to wait for replicas
+        if type(outcome) is Parked:
+            slot = Slot(answer, len(frame))
             self._slots.append(slot)
             self._memory.take(slot.size)
             if outcome.holds_connection:
                 self._held_by = slot
             outcome.when_resolved(lambda response: self._resolved(slot, response))
         elif self._slots:
-            slot = _Slot(answer, 0)
-            slot.response = outcome
-            self._slots.append(slot)
+            self._slots.append(Slot(answer, 0, outcome))
         else:
             self._emit(answer, outcome)
+        return now_ns
 
-    def _resolved(self, slot: _Slot, response: Response) -> None:
+    def _resolved(self, slot: Slot, response: Response) -> None:
         self._memory.give_back(slot.size)
         slot.size = 0
         if self.is_closed():
             return
         slot.response = response
+        slot.answer.replied_ns = self._now_ns()
         self.last_active = self._loop.time()
         if self._held_by is slot:
             self._held_by = None
         while self._slots and self._slots[0].response is not None:
             done = self._slots.popleft()
+            assert done.response is not None
             self._emit(done.answer, done.response)
         if self.is_closed():
             return
@@ -305,24 +356,29 @@ class Connection:
         if self._stopping:
             self._close_when_idle()
 
-    def _emit(self, answer: Answer, response: object) -> None:
-        if isinstance(response, CloseConnection):
+    def _emit(self, answer: Answer, response: Response) -> None:
+        if type(response) is CloseConnection:
             self._refuse("a request failed in a way that its response cannot tell")
             return
-        if isinstance(response, NoResponse):
+        if answer.call.throttle_ms:
+            self.mute(answer.call.throttle_ms / 1000)
+        if type(response) is NoResponse:
             return
-        if not isinstance(response, Raw):
-            body = self._dispatcher.encode(response, answer.call.version)
-            response = Raw([body], len(body))
-        head = response_head(answer.correlation_id, response.size, flexible=answer.flexible_header)
-        first, *rest = response.chunks
-        if not isinstance(first, LogSlice) and len(first) <= JOINED_BYTES_MAX:
-            first, head = head + first, b""
-        if head:
-            self._outbox.add(head)
-        self._outbox.add(first)
-        for chunk in rest:
-            self._outbox.add(chunk)
+        body = self._dispatcher.pack(answer, response)
+        if answer.bare:
+            head = _SIZE.pack(body.size)
+        else:
+            head = response_head(answer.correlation_id, body.size, flexible=answer.flexible_header)
+        self._outbox.add_response(head, body.chunks)
+        watch = self._watch
+        if watch is not None:
+            watch.left -= 1
+            if watch.left < 0 or answer.replied_ns - answer.received_ns >= SLOW_NS:
+                watch.take(answer)
+                answer.last_byte = self._outbox.end
+                self._unsent.append(answer)
+        if answer.call.then_close:
+            self.stop()
 
     # Writing
 
@@ -333,29 +389,70 @@ class Connection:
 
     def flush(self) -> None:
         self._in_turn = False
-        if self._closed or self._writing or self._outbox.empty:
+        if self._closed or self._writing:
             return
-        try:
-            done = self._outbox.flush()
-        except OSError:
-            self.close()
-            return
-        if not done:
+        waits = self._send()
+        if waits is not None:
             self._writing = True
-            self._loop.add_writer(self._descriptor, self._on_writable)
+            self._wait_to_write(waits)
         elif self._stopping:
             self._close_when_idle()
 
-    def _on_writable(self) -> None:
+    def _send(self) -> Waits | None:
+        """Send what can be. Returns what the rest has to wait for; a connection that is broken is closed."""
+        began_ns = self._now_ns() if self._quotas.requests is not None else 0
+        sending_ns = self._turn.time_of_sending(self._now_ns) if self._unsent else 0
         try:
-            if not self._outbox.flush():
-                self.last_active = self._loop.time()
-                return
+            waits = self._outbox.flush()
         except OSError:
             self.close()
+            return None
+        if began_ns:
+            charging.note_sending(self._quotas, self.session, began_ns, self._now_ns())
+        if sending_ns:
+            now_ns = self._turn.sent(self._now_ns)
+            note_sent(self._unsent, self._outbox.sent_bytes, sending_ns, now_ns, self._watch)
+        return waits
+
+    def _wait_to_write(self, waits: Waits | None) -> None:
+        if waits is self._waits:
+            return
+        if self._waits is Waits.FOR_WRITABLE and not self._reads_when_writable:
+            self._loop.remove_writer(self._descriptor)
+        self._waits = waits
+        if waits is Waits.FOR_WRITABLE:
+            self._loop.add_writer(self._descriptor, self._on_writable)
+        elif waits is Waits.FOR_READABLE:
+            self._resume_reading()
+
+    def _on_writable(self) -> None:
+        reads, self._reads_when_writable = self._reads_when_writable, False
+        if self._waits is Waits.FOR_WRITABLE:
+            self._go_on_writing()
+        else:
+            self._loop.remove_writer(self._descriptor)
+        if reads and not self.is_closed():
+            self._resume_reading()
+            self._on_readable()
+
+    def _on_channel_ready(self) -> None:
+        if self.is_closed():
+            return
+        if self._waits is Waits.FOR_CHANNEL:
+            self._go_on_writing()
+        elif not self._blocked():
+            self._resume_reading()
+            self._on_readable()
+
+    def _go_on_writing(self) -> None:
+        waits = self._send()
+        if self.is_closed():
+            return
+        self._wait_to_write(waits)
+        if waits is not None:
+            self.last_active = self._loop.time()
             return
         self._writing = False
-        self._loop.remove_writer(self._descriptor)
         if self._stopping:
             self._close_when_idle()
         else:
@@ -366,7 +463,8 @@ class Connection:
     def stop(self) -> None:
         """Take no more requests; close once those in flight are answered."""
         self._stopping = True
-        self._pause_reading()
+        if self._waits is not Waits.FOR_READABLE:
+            self._pause_reading()
         self._close_when_idle()
 
     def _close_when_idle(self) -> None:
@@ -374,7 +472,7 @@ class Connection:
             self.close()
 
     def _refuse(self, reason: str) -> None:
-        log.warning("closing the connection from %s: %s", self.host, reason)
+        logger.warning("Closing the connection from %s: %s", self.session.host, reason)
         self.close()
 
     def close(self) -> None:
@@ -382,8 +480,11 @@ class Connection:
             return
         self._closed = True
         self._pause_reading()
-        if self._writing:
+        if self._waits is Waits.FOR_WRITABLE or self._reads_when_writable:
             self._loop.remove_writer(self._descriptor)
+        if self._muted is not None:
+            self._muted.cancel()
+        self._channel.on_ready = None  # in a circle the connection would stay in memory until garbage is collected
         for slot in self._slots:
             self._memory.give_back(slot.size)
             slot.size = 0
@@ -394,5 +495,5 @@ class Connection:
         if self._frame is not None:
             self._memory.give_back(self._frame_filled)
             self._frame = None
-        self._socket.close()
+        self._channel.close()
         self._on_closed(self)

@@ -1,39 +1,63 @@
-"""Bytes and file slices on their way out of a socket, in order, never blocking the loop."""
+"""Bytes and file slices on their way out of a channel, in order, never blocking the loop."""
 
 import os
-import socket
 from collections import deque
+from collections.abc import Sequence
 
+from ottla.broker.server.channel import Buffer, Channel, Waits, WantChannel, WantRead
 from ottla.broker.storage.log import LogSlice
 
 # A slice this small goes out together with the bytes around it: one system call instead of two or three.
 INLINE_SLICE_BYTES_MAX = 16 * 1024
+JOINED_BYTES_MAX = 4 * 1024  # a body this small is copied behind its header: cheaper than telling the kernel of two
 GATHER_MAX = 64  # buffers handed to the kernel in one call
 
-Chunk = bytes | bytearray | memoryview | LogSlice
+Chunk = Buffer | LogSlice
 
 
 class Outbox:
-    """What a connection still has to send. `flush` sends as much as the socket takes."""
+    """What a connection still has to send. `flush` sends as much as the channel takes."""
 
-    __slots__ = ("_chunks", "_position", "_socket")
+    __slots__ = ("_channel", "_chunks", "_position", "_send", "sent_bytes")
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._socket = sock
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._send = channel.send
         self._chunks: deque[Chunk] = deque()
         self._position = 0  # how much of a slice at the head has left already
+        self.sent_bytes = 0
+        """Since the connection began, as far as the channel has taken them."""
 
     @property
     def empty(self) -> bool:
-        return not self._chunks
+        return not self._chunks and not self._channel.unsent
+
+    @property
+    def end(self) -> int:
+        """How many bytes will have left since the connection began when everything in here has."""
+        waiting = 0
+        for chunk in self._chunks:
+            waiting += chunk.length if isinstance(chunk, LogSlice) else len(chunk)
+        return self.sent_bytes - self._position + waiting
 
     def add(self, chunk: Chunk) -> None:
         if type(chunk) is LogSlice and chunk.length <= INLINE_SLICE_BYTES_MAX:
             chunk = os.pread(chunk.fd, chunk.length, chunk.position)
         self._chunks.append(chunk)
 
-    def flush(self) -> bool:
-        """Send; return True when everything is out, False when the socket is full. OSError: the peer is gone."""
+    def add_response(self, head: bytes, chunks: Sequence[Chunk]) -> None:
+        first = chunks[0]
+        if type(first) is not LogSlice and len(first) <= JOINED_BYTES_MAX:  # type: ignore[arg-type]
+            self._chunks.append(head + first)  # type: ignore[operator]
+        else:
+            self._chunks.append(head)
+            self.add(first)
+        if len(chunks) > 1:
+            for chunk in chunks[1:]:
+                self.add(chunk)
+
+    def flush(self) -> Waits | None:
+        """Send; return what sending has to wait for, None when everything is out. OSError: the peer is gone."""
         chunks = self._chunks
         try:
             while chunks:
@@ -41,17 +65,22 @@ class Outbox:
                     self._send_slice(chunks[0])
                 else:
                     self._send_bytes()
+            if self._channel.unsent:
+                self._channel.flush()
+        except WantRead:
+            return Waits.FOR_READABLE
+        except WantChannel:
+            return Waits.FOR_CHANNEL
         except BlockingIOError:
-            return False
-        return True
+            return Waits.FOR_WRITABLE
+        return None
 
     def _send_slice(self, piece: LogSlice) -> None:
-        sent = os.sendfile(
-            self._socket.fileno(), piece.fd, piece.position + self._position, piece.length - self._position
-        )
+        sent = self._channel.send_file(piece.fd, piece.position + self._position, piece.length - self._position)
         if sent == 0:
             # The file is shorter than the index said. The client expects bytes that do not exist.
             raise ConnectionAbortedError("a segment ended before the slice that was promised")
+        self.sent_bytes += sent
         self._position += sent
         if self._position == piece.length:
             self._position = 0
@@ -61,18 +90,23 @@ class Outbox:
         chunks = self._chunks
         if len(chunks) == 1:
             head = chunks[0]
-            sent = self._socket.send(head)  # type: ignore[arg-type]  # flush() saw that it is no slice
+            sent = self._send(head)  # type: ignore[arg-type]  # flush() saw that it is no slice
+            if sent == len(head):  # type: ignore[arg-type]
+                self.sent_bytes += sent
+                chunks.clear()
+                return
         else:
-            gathered = []
-            more = 0
+            gathered: list[Buffer] = []
+            slice_follows = False
             for chunk in chunks:
                 if type(chunk) is LogSlice:
-                    more = socket.MSG_MORE  # the slice follows at once: fill packets with both
+                    slice_follows = True
                     break
-                gathered.append(chunk)
+                gathered.append(chunk)  # type: ignore[arg-type]
                 if len(gathered) == GATHER_MAX:
                     break
-            sent = self._socket.sendmsg(gathered, (), more)  # type: ignore[arg-type]
+            sent = self._channel.send_all_of(gathered, slice_follows)
+        self.sent_bytes += sent
         while sent:
             head = chunks[0]
             size = len(head)  # type: ignore[arg-type]

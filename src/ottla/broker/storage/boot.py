@@ -38,7 +38,7 @@ class BootRecord:
         return any(self._may_have_lost(directory) for directory in self._directories)
 
     def remember(self) -> None:
-        """Note that the directories are used in this boot; what may have been lost before is settled."""
+        """Note that the directories are used in this boot; what may have been lost before was acted on."""
         if self._boot_id is None:
             return
         for directory in self._directories:

@@ -49,7 +49,7 @@ def begin_copy(source: Log, target: LogDir, now_ms: int) -> Log:
 
 
 class LogCopy:
-    """One move. `advance` and `settle` wait for the disk and may run in a worker, one at a time; the rest is quick."""
+    """One move. `advance` and `flush` wait for the disk and may run in a worker, one at a time; the rest is quick."""
 
     __slots__ = ("_cut", "_disk", "copy", "home", "source", "target")
 
@@ -116,7 +116,7 @@ class LogCopy:
             return 0
         return copy.append_as_follower(records, now_ms).byte_count
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Force to disk what the copy has, so that little is left to do when it takes over."""
         self.copy.flush()
 
@@ -145,7 +145,7 @@ class LogCopy:
 
     def retire_source(self) -> None:
         """Step 3. OSError passes through."""
-        self.home.doom(self.source)
+        self.home.rename_away(self.source)
         self.source.release()
 
     def forget_mark(self) -> None:

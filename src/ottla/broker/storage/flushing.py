@@ -6,7 +6,8 @@ import threading
 
 from ottla.broker.storage.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
 from ottla.broker.storage.disk import Disk
-from ottla.broker.storage.segment import SUFFIX_INDEX, SUFFIX_TIME_INDEX, Segment
+from ottla.broker.storage.segment import Segment
+from ottla.broker.storage.segment_files import SUFFIX_INDEX, SUFFIX_TIME_INDEX
 from ottla.broker.storage.segments import SegmentList
 
 

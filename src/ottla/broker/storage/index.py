@@ -15,12 +15,12 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
+from ottla.model.sentinels import NO_TIMESTAMP
 from ottla.protocol.records import BatchHeader
 
 OFFSET_ENTRY_BYTES = 8
 TIME_ENTRY_BYTES = 12
 RELATIVE_OFFSET_MAX = 2**31 - 1
-NO_TIMESTAMP = -1
 
 _LITTLE = sys.byteorder == "little"
 # Where the low and high halves of an int64 lie when it is seen as two native 32-bit words.

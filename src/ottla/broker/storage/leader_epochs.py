@@ -1,9 +1,8 @@
-"""Where each leader's reign began in a log, so that a follower or client can tell which records it may keep."""
+"""Where each leader epoch began in a log, so that a follower or client can tell which records it may keep."""
 
 from bisect import bisect_right
 
-NO_EPOCH = -1
-NO_OFFSET = -1
+from ottla.model.sentinels import NO_EPOCH, NO_OFFSET
 
 
 class LeaderEpochs:

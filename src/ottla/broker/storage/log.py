@@ -1,4 +1,4 @@
-"""The log of one partition: segments in a directory, appended at one end and read anywhere.
+"""The log of one partition: segments in a directory, appended at one end. readable_log.py has what readers call.
 
 Threads. The event loop's thread appends, rolls and truncates. Any thread may read, `flush` and `drop_expired`.
 Appending and reading take no lock. The flusher's lock is held while a flush or a drop runs, and by the loop only to
@@ -6,29 +6,26 @@ truncate; the list of segments has a lock of its own, held for the moment of a c
 """
 
 import os
-from collections.abc import Callable
+import time
 from uuid import UUID
 
-import msgspec
-
+from ottla.broker.storage.append_rules import AppendRules
 from ottla.broker.storage.checkpoints import LEADER_EPOCHS, format_epochs
-from ottla.broker.storage.disk import PASSING_ERRORS, Disk
+from ottla.broker.storage.environment import LogEnvironment
 from ottla.broker.storage.flushing import Flusher
-from ottla.broker.storage.index import IndexCache
 from ottla.broker.storage.leader_epochs import LeaderEpochs
 from ottla.broker.storage.markers import Marker, encode_marker, read_marker
-from ottla.broker.storage.producer_state import ProducerState
+from ottla.broker.storage.producer_state import EPOCH_BUMPED_BY_END, ProducerState
+from ottla.broker.storage.readable_log import ReadableLog
 from ottla.broker.storage.results import AppendResult, LogSlice
 from ottla.broker.storage.retention import expired_segments
 from ottla.broker.storage.rolling import RollRules, runs_of_batches
-from ottla.broker.storage.segment import Segment, segment_prefix
-from ottla.broker.storage.segments import SegmentList
+from ottla.broker.storage.segment import Segment
+from ottla.broker.storage.segment_files import segment_prefix
 from ottla.broker.storage.snapshots import SnapshotFiles, rebuild_producers, recent_producers
-from ottla.broker.storage.timestamps import Found, first_at_or_after, newest
 from ottla.broker.storage.transaction_index import AbortedTransaction
 from ottla.broker.storage.validation import (
     AppendOrigin,
-    AppendRules,
     check_batch,
     check_replicated,
     needs_recompression,
@@ -39,29 +36,15 @@ from ottla.broker.storage.validation import (
 from ottla.config.topic import TopicSettings
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
+from ottla.model.sentinels import NO_OFFSET, NO_TIMESTAMP
 from ottla.protocol.compression import Buffer
 from ottla.protocol.errors import CorruptBatch
 from ottla.protocol.records import CONTROL, LOG_APPEND_TIME, BatchHeader
 
 __all__ = ["AbortedTransaction", "AppendOrigin", "AppendResult", "Log", "LogEnvironment", "LogSlice"]
 
-NO_TIME = -1
-NO_OFFSET = -1
-SIZE_MAX = 2**63 - 1
 
-
-class LogEnvironment(msgspec.Struct, gc=False):
-    """What all logs of a directory share."""
-
-    disk: Disk
-    cache: IndexCache
-    discard: Callable[[list[str], int], None]
-    """Takes paths that are to be unlinked, and the delay in ms after which they may be."""
-    on_failure: Callable[[OSError], None]
-    """Told about errors that do not pass by themselves."""
-
-
-class Log:
+class Log(ReadableLog):
     def __init__(
         self,
         tp: TopicPartition,
@@ -79,39 +62,26 @@ class Log:
         snapshots: SnapshotFiles,
         now_ms: int,
     ) -> None:
-        self.tp = tp
+        super().__init__(tp, environment, segments, start_offset, end_offset, leader_epochs, producers)
         self.topic_id = topic_id
         self.directory = directory
-        self.start_offset = start_offset
         self.recovery_point = recovery_point
-        self.leader_epochs = leader_epochs
-        self.producers = producers
         self.producers.look_back = self._recent_producers
         self.last_flush_ms = now_ms
-        self.failure: str | None = None
         self.cleaned_to: int | None = None
         """Up to where the log cleaner has been through; None when it never was."""
         self.cut_to: int | None = None
         """The lowest end that truncations gave the log since whoever copies it last took note."""
         self.being_copied = False
         """A copy in another directory is being made: until it is done the log must not be cleaned."""
-        self.segments = SegmentList(segments)
-        # No abort is known after this offset, so most reads need not look for one.
-        self._last_abort = max((s.transactions.last_offset for s in segments if s.transactions.stored), default=-1)
         self.segments.active.transactions.pin()
-        self._set_end(end_offset, self.segments.active)
         self.snapshots = snapshots
-        self.environment = environment
         self._flusher = Flusher(directory, environment.disk, self.segments)
         self.maintenance = self._flusher.lock
         """Held by whoever takes segments away or syncs them; never needed to append or read."""
         self.reconfigure(config)
 
     # -- facts
-
-    @property
-    def size_bytes(self) -> int:
-        return self.segments.size_bytes
 
     @property
     def unflushed_records(self) -> int:
@@ -164,11 +134,11 @@ class Log:
         if header.producer_id >= 0:
             sent = self.producers.check(header, from_client=origin is AppendOrigin.CLIENT)
             if sent is not None:
-                time_ms = sent.timestamp if rules.log_append_time else NO_TIME
+                time_ms = sent.timestamp if rules.log_append_time else NO_TIMESTAMP
                 return AppendResult(
                     sent.base_offset, sent.last_offset, time_ms, self.start_offset, True, header.record_count, 0
                 )
-        append_time_ms = NO_TIME
+        append_time_ms = NO_TIMESTAMP
         if rules.log_append_time:
             append_time_ms = now_ms
             header = stamp_time(records, header, now_ms)
@@ -210,7 +180,11 @@ class Log:
         """End the producer's transaction in this log. Raises ApiError if the marker comes from the past."""
         self.producers.check_marker(producer_id, producer_epoch, marker.coordinator_epoch, transaction_version)
         batch = encode_marker(producer_id, producer_epoch, marker, now_ms)
-        return self.append_as_leader(batch, leader_epoch, now_ms, origin=AppendOrigin.COORDINATOR)
+        result = self.append_as_leader(batch, leader_epoch, now_ms, origin=AppendOrigin.COORDINATOR)
+        if transaction_version < EPOCH_BUMPED_BY_END:
+            # Its epoch is that of the records it ends, also where they were sent as in the newer version.
+            self.producers.forget_verification(producer_id)
+        return result
 
     def _end_transaction(self, header: BatchHeader, offset: int, batch: Buffer) -> None:
         marker = read_marker(batch)
@@ -226,7 +200,7 @@ class Log:
         self._check_alive()
         batches = check_replicated(records, self.end_offset)
         if not batches:
-            return AppendResult(self.end_offset, self.end_offset - 1, NO_TIME, self.start_offset, False, 0, 0, 0)
+            return AppendResult(self.end_offset, self.end_offset - 1, NO_TIMESTAMP, self.start_offset, False, 0, 0, 0)
         try:
             for run in runs_of_batches(batches, self.config.segment_bytes):
                 self._append_run(records, run, now_ms)
@@ -235,7 +209,7 @@ class Log:
         count = sum(header.record_count for _, header in batches)
         length = batches[-1][0] + batches[-1][1].size
         return AppendResult(
-            batches[0][1].base_offset, self.end_offset - 1, NO_TIME, self.start_offset, False, count, length,
+            batches[0][1].base_offset, self.end_offset - 1, NO_TIMESTAMP, self.start_offset, False, count, length,
             len(batches),
         )  # fmt: skip
 
@@ -286,11 +260,6 @@ class Log:
         self._roll_rules = RollRules(self.config, self.tp, base)
         return new
 
-    def _set_end(self, end_offset: int, active: Segment) -> None:
-        self.end_offset = end_offset
-        # What belongs together is replaced together: a reader in another thread must not pair two moments.
-        self._tail = (end_offset, active, active.size)
-
     def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
         return Segment.create(
             segment_prefix(self.directory, base_offset), base_offset,
@@ -300,7 +269,7 @@ class Log:
         )  # fmt: skip
 
     def begin_epoch(self, epoch: int) -> None:
-        """A new leader's reign begins at the end of the log, whether or not it will write anything."""
+        """A new leader epoch begins at the end of the log, whether or not it will write anything."""
         self._check_alive()
         if epoch <= self.leader_epochs.latest:
             return
@@ -319,108 +288,12 @@ class Log:
         self.environment.disk.replace_file(path, format_epochs(self.leader_epochs.entries()), durable=False)
         self._flusher.epochs_dirty = True
 
-    # -- reading
-
-    def read(self, offset: int, max_bytes: int, end_offset_exclusive: int, *, min_one_batch: bool) -> LogSlice:
-        """Bytes from the batch that holds `offset` on, of one segment and below `end_offset_exclusive`.
-
-        The last batch may be cut at `max_bytes`; a first batch that does not fit is given whole if `min_one_batch`,
-        and not at all otherwise.
-        """
-        end_offset, active, active_size = self._tail
-        if offset < self.start_offset or offset > end_offset:
-            raise self.out_of_range(offset)
-        limit = min(end_offset_exclusive, end_offset)
-        if offset >= limit:
-            return LogSlice(None, 0, 0, active.base_offset)
-        self._check_alive()
-        try:
-            if offset >= active.base_offset:
-                segment, position = active, active.find(offset)
-            else:
-                segment, position = self.segments.find(offset)
-            if position is None:
-                return LogSlice(None, 0, 0, active.base_offset)
-            if limit == end_offset:
-                end = active_size if segment is active else segment.size
-            else:
-                end = self.segments.end_position(segment, limit)
-            length = end - position
-            if length > max_bytes:
-                first = segment.batch_size(position)
-                length = max_bytes if first <= max_bytes else first if min_one_batch else 0
-            elif segment is active:
-                active.remember(limit, end)
-            return LogSlice(segment.file if length > 0 else None, position, length, segment.base_offset)
-        except (OSError, CorruptBatch) as error:
-            if offset < self.start_offset:  # retention took the segment away while it was read
-                raise self.out_of_range(offset) from None
-            raise self._storage_error(error, "cannot read") from error
-
-    def aborted_transactions(self, from_offset: int, to_offset: int) -> list[AbortedTransaction]:
-        """Aborted transactions with records in [from_offset, to_offset), by their first offset."""
-        if from_offset > self._last_abort:
-            return []
-        try:
-            return self.segments.aborted_between(from_offset, to_offset)
-        except (OSError, CorruptBatch) as error:
-            if from_offset < self.start_offset:  # retention took the segment away meanwhile
-                raise self.out_of_range(from_offset) from None
-            raise self._storage_error(error, "cannot read") from error
-
-    def read_committed(
-        self, offset: int, max_bytes: int, end_offset_exclusive: int, *, min_one_batch: bool
-    ) -> tuple[LogSlice, list[AbortedTransaction]]:
-        """What `read` gives, and the aborted transactions that have records in it (perhaps a few soon after, too)."""
-        while True:
-            segments = self.segments.all
-            records = self.read(offset, max_bytes, end_offset_exclusive, min_one_batch=min_one_batch)
-            if offset > self._last_abort or not records.length:
-                return records, []
-            bound = self.segments.offset_bound(records.segment_base_offset, records.position + records.length)
-            end = end_offset_exclusive if bound is None else min(end_offset_exclusive, bound)
-            aborted = self.aborted_transactions(offset, end)
-            # A cleaned segment has other records and other aborts than those it replaces: the two must not be mixed.
-            if self.segments.all is segments:
-                return records, aborted
-
-    def bytes_between(self, start: int, end: int) -> int:
-        """How many bytes the records in [start, end) take, as far as they lie in the segment of `start`."""
-        return self.read(start, SIZE_MAX, end, min_one_batch=True).length if start < end else 0
-
-    @property
-    def first_unstable_offset(self) -> int:
-        """Where the oldest open transaction begins, as far as it still lies in the log; its end if there is none."""
-        first = self.producers.first_unstable_offset()
-        return self.end_offset if first is None else max(first, self.start_offset)
-
-    def offset_for_timestamp(self, timestamp: int) -> Found | None:
-        """(timestamp, offset, leader epoch) of the first record that is at least this recent."""
-        return self._search(lambda segments: first_at_or_after(segments, timestamp, self.start_offset))
-
-    def max_timestamp_offset(self) -> Found | None:
-        """(timestamp, offset, leader epoch) of the first record with the largest timestamp."""
-        return self._search(lambda segments: newest(segments, self.start_offset))
-
-    def _search(self, search: Callable[[list[Segment]], Found | None]) -> Found | None:
-        while True:
-            segments = self.segments.all
-            try:
-                return search(segments)
-            except (OSError, CorruptBatch) as error:
-                # Retention may have taken a segment away meanwhile; then the rest is searched again.
-                if self.segments.all is segments:
-                    raise self._storage_error(error, "cannot read") from error
-
-    def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
-        """As OffsetForLeaderEpoch asks: the largest known epoch not above this one and where it ended, or (-1, -1)."""
-        return self.leader_epochs.end_offset(epoch, self.end_offset)
-
     # -- flushing
 
     def flush(self) -> None:
         """Force everything appended so far to disk and advance the recovery point. Blocks; safe in any thread."""
         with self._flusher.lock:
+            began = time.monotonic()
             try:
                 while True:
                     end_offset = self.end_offset
@@ -428,6 +301,7 @@ class Log:
                         return
                     if self._flusher.flush_once(self.recovery_point):
                         self.recovery_point = end_offset
+                        self.environment.on_flushed(time.monotonic() - began)
                         return
             except OSError as error:
                 # What the kernel could not write it may have dropped: nothing after this can be trusted.
@@ -444,7 +318,7 @@ class Log:
             try:
                 if offset < self.end_offset:
                     self._truncate(offset)
-                elif self.leader_epochs.truncate_end(offset):  # a reign without records may have begun at the end
+                elif self.leader_epochs.truncate_end(offset):  # an epoch without records may have begun at the end
                     self._write_epochs()
             except (OSError, CorruptBatch) as error:
                 raise self._storage_error(error, "cannot read") from error
@@ -608,19 +482,3 @@ class Log:
     def fail(self, reason: str) -> None:
         """The directory is gone: refuse everything from now on."""
         self.failure = reason
-
-    def _check_alive(self) -> None:
-        if self.failure is not None:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, self.failure)
-
-    def _storage_error(self, error: OSError | CorruptBatch, doing: str) -> ApiError:
-        # A log that was just deleted or taken offline fails for that reason, which is no news about the directory.
-        if isinstance(error, OSError) and error.errno not in PASSING_ERRORS and self.failure is None:
-            self.environment.on_failure(error)
-        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{doing} {self.tp}: {error}")
-
-    def out_of_range(self, offset: int) -> ApiError:
-        return ApiError(
-            ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"{self.tp} has offsets {self.start_offset} to {self.end_offset}, not {offset}",
-        )

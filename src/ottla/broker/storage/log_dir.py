@@ -42,6 +42,8 @@ FUTURE_SUFFIX = "-future"
 # Kafka's own metadata log may lie in a directory that was moved here; it is not a partition of ours.
 _NOT_PARTITIONS = frozenset({"__cluster_metadata-0"})
 DIRECTORY_NAME_LENGTH_MAX = 255
+PASSING_ERROR_TOLD_MS = 60_000
+"""A full disk refuses every write: saying so once in this time is enough."""
 _PARTITION_NAME = re.compile(r"(.+)-(\d+)")
 _FUTURE_NAME = re.compile(r"(.+)-(\d+)\.[0-9a-f]+" + FUTURE_SUFFIX)
 
@@ -57,16 +59,17 @@ class LogDir:
         """Where the last run left such copies."""
         self.stopped_cleanly = False
         """Whether the last run left everything here as it should be."""
-        self.environment = LogEnvironment(disk, cache, self._discard, self.fail)
+        self.environment = LogEnvironment(disk, cache, self._discard, self.fail, self.note_passing)
         self.on_failure: Callable[[LogDir], None] | None = None
         self.directory_id = ""
         self._clock = clock
         self._disk = disk
         self._lock_descriptor: int | None = None
+        self._told_passing_ms: int | None = None
         self._written: dict[str, Mapping[TopicPartition, int]] = {}
         self._checkpointing = threading.Lock()
         # (due in ms, paths): deque because the loop adds while a worker takes.
-        self._doomed: deque[tuple[int, list[str]]] = deque()
+        self._to_delete: deque[tuple[int, list[str]]] = deque()
 
     # -- opening and closing
 
@@ -132,7 +135,7 @@ class LogDir:
                 if not entry.is_dir() or entry.name in _NOT_PARTITIONS:
                     continue
                 if entry.name.endswith(DELETE_SUFFIX):
-                    self._doomed.append((0, [entry.path]))
+                    self._to_delete.append((0, [entry.path]))
                     continue
                 future = _FUTURE_NAME.fullmatch(entry.name)
                 if future:
@@ -148,13 +151,13 @@ class LogDir:
         if earlier is None:
             self.found_copies[tp] = path
         else:
-            self._doomed.append((0, [earlier, path]))
+            self._to_delete.append((0, [earlier, path]))
 
     def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
         text = read_text(os.path.join(self.path, name))
         offsets = parse_offsets(text)
         if offsets is None and text is not None:
-            logger.warning("%s in %s is damaged; going on without it", name, self.path)
+            logger.warning("Corrupt checkpoint file %s in log directory %s: ignoring it", name, self.path)
         self._written[name] = offsets or {}
         return offsets or {}
 
@@ -185,12 +188,26 @@ class LogDir:
 
     # -- failing
 
+    def note_passing(self, error: OSError) -> None:
+        """Tell the operator of what refuses writes until somebody mends it, such as a full disk. Any thread."""
+        now_ms = self._clock.now_ms()
+        if self._told_passing_ms is None or now_ms - self._told_passing_ms >= PASSING_ERROR_TOLD_MS:
+            self._told_passing_ms = now_ms
+            logger.error(
+                "Log directory %s cannot be written: %s. It stays online, producers get KAFKA_STORAGE_ERROR and retry: "
+                "free space, shorten retention, or move replicas away",
+                self.path, error,
+            )  # fmt: skip
+
     def fail(self, error: OSError) -> None:
         """Take the directory out of service: its partitions refuse everything, the others go on. Any thread."""
         if self.failure is not None:
             return
         self.failure = f"log directory {self.path} is offline after: {error}"
-        logger.error("%s", self.failure)
+        logger.error(
+            "Stopping serving replicas in %s: %s. Other directories go on; mend the disk and restart the broker",
+            self.path, self.failure,
+        )  # fmt: skip
         for log in [*self.logs.values(), *self.copies.values()]:
             log.fail(self.failure)
         if self.on_failure is not None:
@@ -198,7 +215,7 @@ class LogDir:
 
     # -- removing
 
-    def doom(self, log: Log, suffix: str = DELETE_SUFFIX) -> str:
+    def rename_away(self, log: Log, suffix: str = DELETE_SUFFIX) -> str:
         """Rename a partition's directory so that it no longer counts; returns the new path."""
         topic, partition = log.tp
         ending = f"-{partition}.{uuid.uuid4().hex}{suffix}"
@@ -208,23 +225,23 @@ class LogDir:
             self._discard([target], log.config.file_delete_delay_ms)
         return target
 
-    def doom_copy(self, path: str) -> None:
+    def delete_copy(self, path: str) -> None:
         """Remove the directory of a copy that is of no use, soon. OSError passes through."""
         target = path.removesuffix(FUTURE_SUFFIX) + DELETE_SUFFIX
         os.rename(path, target)
-        self._doomed.append((0, [target]))
+        self._to_delete.append((0, [target]))
 
     def _discard(self, paths: list[str], delay_ms: int) -> None:
         if paths:
-            self._doomed.append((self._clock.now_ms() + delay_ms, paths))
+            self._to_delete.append((self._clock.now_ms() + delay_ms, paths))
 
-    def remove_doomed(self, now_ms: int) -> int:
+    def delete_due(self, now_ms: int) -> int:
         """Unlink what is due; returns how many paths went. Blocks; meant for a worker thread."""
         removed = 0
-        for _ in range(len(self._doomed)):
-            due_ms, paths = self._doomed.popleft()
+        for _ in range(len(self._to_delete)):
+            due_ms, paths = self._to_delete.popleft()
             if due_ms > now_ms:
-                self._doomed.append((due_ms, paths))
+                self._to_delete.append((due_ms, paths))
                 continue
             for path in paths:
                 try:
@@ -234,5 +251,5 @@ class LogDir:
                         unlink_if_there(path)
                     removed += 1
                 except OSError as error:
-                    logger.warning("cannot remove %s, it will be tried again at the next start: %s", path, error)
+                    logger.warning("Cannot delete %s; the next start tries again: %s", path, error)
         return removed

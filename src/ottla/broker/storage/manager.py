@@ -35,6 +35,8 @@ from ottla.model.names import NO_TOPIC_ID, TopicPartition
 
 logger = logging.getLogger(__name__)
 
+UNCLEAN_STOP = "Log directory %s gets no clean shutdown file, its logs are recovered at the next start: %s"
+
 PREFERENCES_MAX = 100_000
 
 Progress = Callable[[str, int, int], None]
@@ -112,7 +114,10 @@ class LogManager:
         if twice:
             raise OttlaError(f"partition {min(twice)} lies in {directory.path} and in another log directory")
         if found and not clean:
-            logger.info("%s was not stopped cleanly: checking %d logs", directory.path, len(found))
+            logger.info(
+                "Unclean shutdown: recovering %d logs of log directory %s, which has no clean shutdown file",
+                len(found), directory.path,
+            )  # fmt: skip
 
         def load(tp: TopicPartition) -> Log:
             known = KnownOffsets(starts.get(tp, 0), points.get(tp, 0), clean, tails_may_be_lost)
@@ -128,7 +133,7 @@ class LogManager:
                     opened.cleaned_to = cleaned.get(tp)
                     self._adopt_opened(opened, directory)
                 except OSError as error:
-                    logger.exception("cannot load %s", tp)
+                    logger.exception("%s: Cannot load the log: log directory %s goes offline", tp, directory.path)
                     directory.fail(error)
                     for waiting in futures.values():
                         waiting.cancel()
@@ -136,7 +141,9 @@ class LogManager:
                 if self._progress is not None:
                     self._progress(directory.path, number, len(found))
         if found:
-            logger.info("%s: %d logs in %.2f s", directory.path, len(found), time.monotonic() - started)
+            logger.info(
+                "Loaded %d logs of log directory %s in %.2f s", len(found), directory.path, time.monotonic() - started
+            )
 
     def _was_moving(self, tp: TopicPartition, path: str) -> bool:
         return copies.has_mark(path) or copies.has_mark(self._logs[tp].directory)
@@ -150,9 +157,12 @@ class LogManager:
         home = self._homes[log.tp]
         kept = copies.longer_history(rival, log)
         loser, place = (log, directory) if kept is rival else (rival, home)
-        logger.warning("%s lies in %s and in %s: the latter stays", log.tp, loser.directory, kept.directory)
+        logger.warning(
+            "%s: The interrupted move of the replica left it in two log directories: deleting %s, keeping %s",
+            log.tp, loser.directory, kept.directory,
+        )  # fmt: skip
         loser.release()
-        place.doom(loser)
+        place.rename_away(loser)
         if kept is log:
             del home.logs[log.tp]
             self._adopt(log, directory)
@@ -164,12 +174,16 @@ class LogManager:
                 copies.remove_mark(log.directory)
             for tp, path in directory.found_copies.items():
                 if self._homes.get(tp) not in (None, directory) and not self._resume(tp, path, directory):
-                    directory.doom_copy(path)
+                    directory.delete_copy(path)
                     self.interrupted_moves.append((tp, directory))
                 elif self._homes.get(tp) is directory:
-                    directory.doom_copy(path)
+                    directory.delete_copy(path)
                 elif tp not in self._homes:
-                    logger.warning("%s is a copy of a partition that is not here; it is left alone", path)
+                    logger.warning(
+                        "%s: Leaving the future replica %s alone: this broker has no current replica of the partition",
+                        tp,
+                        path,
+                    )
         except OSError as error:
             directory.fail(error)
 
@@ -212,7 +226,7 @@ class LogManager:
             futures = [pool.submit(log.close) for log in logs]
         problems = [error for future in futures if (error := future.exception()) is not None]
         if problems or directory.failure is not None:
-            logger.error("%s is not left clean: %s", directory.path, problems[0] if problems else directory.failure)
+            logger.error(UNCLEAN_STOP, directory.path, problems[0] if problems else directory.failure)
             for log in logs:
                 log.release()
             return
@@ -220,7 +234,7 @@ class LogManager:
             directory.write_checkpoints(self.high_watermark)
             directory.write_clean_marker()
         except OSError as error:
-            logger.error("%s is not left clean: %s", directory.path, error)  # noqa: TRY400  # the trace adds nothing
+            logger.error(UNCLEAN_STOP, directory.path, error)  # noqa: TRY400  # the trace adds nothing
 
     def abandon(self) -> None:
         """Let go of everything without writing, as a crash would. For tests and for a start that fails half-way."""
@@ -308,7 +322,7 @@ class LogManager:
         self._stored_high_watermarks.pop(tp, None)
         log.fail(f"{tp} was deleted")
         try:
-            return directory.doom(log, suffix) if suffix is not None else directory.doom(log)
+            return directory.rename_away(log, suffix) if suffix is not None else directory.rename_away(log)
         except OSError as error:
             if directory.failure is not None:
                 return None
@@ -382,9 +396,9 @@ class LogManager:
         move.target.copies.pop(tp, None)
         move.copy.fail(f"the move of {tp} was given up")
         try:
-            move.target.doom_copy(move.copy.directory)
+            move.target.delete_copy(move.copy.directory)
         except OSError as error:
-            logger.warning("cannot remove %s: %s", move.copy.directory, error)
+            logger.warning("%s: Cannot delete the future replica %s: %s", tp, move.copy.directory, error)
         move.copy.release()
 
     def finish_move(self, tp: TopicPartition) -> Log:
@@ -403,7 +417,10 @@ class LogManager:
             try:
                 move.retire_source()
             except OSError as error:
-                logger.warning("cannot rename %s, the next start does it: %s", move.source.directory, error)
+                logger.warning(
+                    "%s: Cannot rename the old replica %s for deletion; the next start deletes it: %s",
+                    tp, move.source.directory, error,
+                )  # fmt: skip
 
     # -- periodic jobs
 
@@ -436,13 +453,13 @@ class LogManager:
                     directory.write_checkpoints(self.high_watermark)
                 except OSError as error:
                     # The old checkpoint stays: the next start has more to check, nothing is lost.
-                    logger.warning("cannot write the checkpoints of %s: %s", directory.path, error)
+                    logger.warning("Cannot write the checkpoint files of log directory %s: %s", directory.path, error)
                     if error.errno not in PASSING_ERRORS:
                         directory.fail(error)
 
     def remove_deleted(self, now_ms: int) -> int:
         """In a worker: unlink deleted segments and partitions whose delay is over."""
-        return sum(directory.remove_doomed(now_ms) for directory in self.dirs if directory.failure is None)
+        return sum(directory.delete_due(now_ms) for directory in self.dirs if directory.failure is None)
 
     def expire_producers(self, now_ms: int, expiration_ms: int | None = None) -> int:
         """On the loop: forget producers that have been silent for producer.id.expiration.ms, or the time given."""
@@ -454,7 +471,7 @@ class LogManager:
         try:
             return job(log) or 0
         except ApiError as error:
-            logger.warning("%s: %s", log.tp, error)
+            logger.warning("%s: Log retention or flush failed: %s", log.tp, error)
             return 0
 
     def _mark(self, log: Log) -> int | None:

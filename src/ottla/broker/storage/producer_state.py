@@ -15,12 +15,12 @@ from crc32c import crc32c
 
 from ottla.broker.storage.markers import Marker
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.sentinels import NO_OFFSET
 from ottla.protocol.records import CONTROL, NO_PRODUCER_ID, NO_SEQUENCE, TRANSACTIONAL, BatchHeader
 
 BATCHES_REMEMBERED = 5
 SEQUENCE_MAX = 2**31 - 1
 NO_PRODUCER_EPOCH = -1
-NO_OFFSET = -1
 EPOCH_MAX = 2**15 - 1
 EPOCH_BUMPED_BY_END = 2
 """From this transaction version on a marker carries an epoch above that of the records it ends."""
@@ -91,6 +91,14 @@ class Verification:
         self.begins_at_zero = begins_at_zero
         """Every transaction of this producer has an epoch of its own, so its first batch here has sequence 0."""
 
+    def is_over(self, marker_epoch: int) -> bool:
+        """Whether a marker of this epoch may have ended the transaction that was asked about.
+
+        With an epoch for each transaction the marker that ends one has a higher epoch than its records. One that has
+        the same is the end of the transaction before, which producers do not wait for: it was only late.
+        """
+        return marker_epoch > self.epoch or (marker_epoch == self.epoch and not self.begins_at_zero)
+
 
 class ProducerState:
     def __init__(self) -> None:
@@ -136,7 +144,7 @@ class ProducerState:
         if epoch < entry.epoch:
             raise ApiError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {header.producer_id} has epoch {entry.epoch} here, {header.producer_epoch} is fenced off",
+                f"epoch {header.producer_epoch} of producer {header.producer_id} is fenced by {entry.epoch}",
             )
         if from_client:
             if self._verifying:
@@ -192,12 +200,12 @@ class ProducerState:
         if stale:
             raise ApiError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"a marker of epoch {producer_epoch} cannot end what producer {producer_id} wrote in {entry.epoch}",
+                f"a transaction marker of epoch {producer_epoch} of producer {producer_id} is fenced by {entry.epoch}",
             )
         if coordinator_epoch < entry.coordinator_epoch:
             raise ApiError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                f"producer {producer_id} knows coordinator epoch {entry.coordinator_epoch}, not {coordinator_epoch}",
+                f"producer {producer_id}: coordinator epoch {coordinator_epoch} is fenced by {entry.coordinator_epoch}",
             )
 
     def update(self, header: BatchHeader, base_offset: int, timestamp: int) -> None:
@@ -225,7 +233,9 @@ class ProducerState:
         entry = self._entry(header)
         entry.last_timestamp = header.max_timestamp
         entry.coordinator_epoch = max(entry.coordinator_epoch, marker.coordinator_epoch)
-        self._verifying.pop(header.producer_id, None)
+        verification = self._verifying.get(header.producer_id)
+        if verification is not None and verification.is_over(header.producer_epoch):
+            del self._verifying[header.producer_id]
         first = entry.current_txn_first_offset
         if first == NO_OFFSET:
             return None
@@ -290,6 +300,7 @@ class ProducerState:
             )
         elif header.producer_epoch > known.epoch:
             known.epoch, known.lowest_sequence = header.producer_epoch, header.base_sequence
+            known.begins_at_zero = begins_at_zero
         elif header.producer_epoch == known.epoch:
             known.lowest_sequence = min(known.lowest_sequence, header.base_sequence)
         return known
@@ -297,6 +308,15 @@ class ProducerState:
     def is_verified(self, producer_id: int, verification: Verification) -> bool:
         """Whether nothing has ended the transaction since the question was put."""
         return self._verifying.get(producer_id) is verification
+
+    def forget_verification(self, producer_id: int) -> None:
+        """Whatever was asked about this producer's transaction, it has ended."""
+        self._verifying.pop(producer_id, None)
+
+    def is_fenced(self, producer_id: int, epoch: int) -> bool:
+        """Whether a newer epoch of the producer is known here."""
+        entry = self.entries.get(producer_id)
+        return entry is not None and entry.epoch > epoch
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that have been silent for too long; returns how many. Open transactions are kept."""
@@ -346,7 +366,7 @@ def _check_sequence(header: BatchHeader, entry: ProducerEntry) -> None:
 def _out_of_order(header: BatchHeader, expected: int) -> ApiError:
     return ApiError(
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        f"producer {header.producer_id} sent sequence {header.base_sequence}, {expected} comes next",
+        f"out of order sequence number of producer {header.producer_id}: {header.base_sequence}, not {expected}",
     )
 
 

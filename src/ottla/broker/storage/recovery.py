@@ -23,13 +23,13 @@ from ottla.broker.storage.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, Ind
 from ottla.broker.storage.leader_epochs import LeaderEpochs
 from ottla.broker.storage.log import Log, LogEnvironment
 from ottla.broker.storage.scan import iterate_headers, verify_batches
-from ottla.broker.storage.segment import (
+from ottla.broker.storage.segment import Segment
+from ottla.broker.storage.segment_files import (
     SUFFIX_DELETED,
     SUFFIX_INDEX,
     SUFFIX_LOG,
     SUFFIX_SNAPSHOT,
     SUFFIX_TIME_INDEX,
-    Segment,
     base_offsets,
     segment_prefix,
 )
@@ -177,7 +177,7 @@ class _Opening:
         try:
             return segments, segments[-1].next_offset()
         except CorruptBatch as error:
-            logger.warning("%s was stopped cleanly but its end is damaged (%s): checking it", self._tp, error)
+            logger.warning("%s: Recovering the last segment, corrupt in spite of a clean shutdown: %s", self._tp, error)
             return self._recover(segments, epochs, segments[-1].base_offset)
 
     def _indexes_plausible(self, segment: Segment, names: set[str]) -> bool:
@@ -188,14 +188,12 @@ class _Opening:
         return True
 
     def _rebuild_indexes(self, segment: Segment) -> None:
-        logger.warning(
-            "%s: the indexes of segment %d are missing or damaged: rebuilding", self._tp, segment.base_offset
-        )
+        logger.warning("%s: Rebuilding the missing or corrupt index files of segment %d", self._tp, segment.base_offset)
         try:
             segment.rebuild_indexes()
         except CorruptBatch as error:
             # Reads beyond the damage will say so; everything before it stays readable.
-            logger.warning("%s: segment %d is damaged: %s", self._tp, segment.base_offset, error)
+            logger.warning("%s: Corrupt segment %d: %s", self._tp, segment.base_offset, error)
         segment.release_indexes()
 
     def _find_damaged_transactions(self, segments: list[Segment]) -> None:
@@ -206,7 +204,7 @@ class _Opening:
                 if segment.transactions.stored and segment.transactions.last_offset >= 0:
                     continue
             except CorruptBatch as error:
-                logger.warning("%s: %s: listing aborted transactions anew", self._tp, error)
+                logger.warning("%s: Rebuilding the corrupt transaction index: %s", self._tp, error)
                 self._index_from = segment.base_offset
 
     # -- after a crash
@@ -228,12 +226,16 @@ class _Opening:
         whole = True
         for segment in segments[first:]:
             if segment.base_offset < end_offset:
-                logger.warning("%s: segment %d overlaps the one before: dropping it", self._tp, segment.base_offset)
+                logger.warning(
+                    "%s: Deleting segment %d and those behind it: it overlaps the segment before",
+                    self._tp,
+                    segment.base_offset,
+                )
                 break
             if segment.base_offset > end_offset and (tails_may_be_lost or not whole):
                 # Records are missing in between; if none are, only space that was set aside has been cut.
                 logger.warning(
-                    "%s: offsets %d to %d are lost, and dropped is what follows",
+                    "%s: Offsets %d to %d were lost in the crash: deleting the segments behind them",
                     self._tp, end_offset, segment.base_offset - 1,
                 )  # fmt: skip
                 break
@@ -257,8 +259,8 @@ class _Opening:
         if damage is not None:
             cut = segment.size - valid_bytes
             logger.warning(
-                "%s: cutting %d bytes off segment %d at offset %d: %s",
-                self._tp, cut, segment.base_offset, next_offset, damage,
+                "%s: Corruption found in segment %d, truncating to offset %d (%d bytes less): %s",
+                self._tp, segment.base_offset, next_offset, cut, damage,
             )  # fmt: skip
             segment.size = valid_bytes
             self._environment.disk.ftruncate(segment.file.fd, valid_bytes)
@@ -279,7 +281,7 @@ class _Opening:
                     if header.leader_epoch > epochs.latest:
                         epochs.assign(header.leader_epoch, header.base_offset)
         except CorruptBatch as error:
-            logger.warning("%s: %s", self._tp, error)
+            logger.warning("%s: Leader epoch checkpoint rebuilt in part only: %s", self._tp, error)
         self._write_epochs(epochs)
         return epochs
 

@@ -9,52 +9,40 @@ import os
 import struct
 import threading
 from bisect import bisect_left
-from collections.abc import Iterable
 
 from ottla.broker.storage.disk import Disk, SegmentFile, rename_if_there, unlink_if_there
 from ottla.broker.storage.index import (
-    NO_TIMESTAMP,
-    OFFSET_ENTRY_BYTES,
     RELATIVE_OFFSET_MAX,
-    TIME_ENTRY_BYTES,
     IndexBuilder,
     IndexCache,
     SegmentIndexes,
-    decode_indexes,
-    encode_offsets,
-    encode_times,
+)
+from ottla.broker.storage.index_files import (
+    create_index_files,
+    cut_index_files,
+    last_offset_entry,
+    last_time_entry,
+    read_index_files,
+    write_index_files,
 )
 from ottla.broker.storage.scan import iterate_headers
+from ottla.broker.storage.segment_files import (
+    SEGMENT_SUFFIXES,
+    SUFFIX_DELETED,
+    SUFFIX_INDEX,
+    SUFFIX_LOG,
+    SUFFIX_TIME_INDEX,
+)
 from ottla.broker.storage.transaction_index import SUFFIX_TXN_INDEX, TransactionIndex
+from ottla.model.sentinels import NO_TIMESTAMP
 from ottla.protocol.compression import Buffer
 from ottla.protocol.errors import CorruptBatch
 from ottla.protocol.records import BATCH_OVERHEAD, LENGTH_PREFIX_BYTES, read_header
 
-SUFFIX_LOG = ".log"
-SUFFIX_INDEX = ".index"
-SUFFIX_TIME_INDEX = ".timeindex"
-SUFFIX_SNAPSHOT = ".snapshot"
-SUFFIX_DELETED = ".deleted"
-SEGMENT_SUFFIXES = (SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX, SUFFIX_TXN_INDEX)
-
-OFFSET_MAX = 2**63 - 1
 _PLACE = struct.Struct(">qi11xi")  # base offset, batch length, last offset delta: what a search needs of a header
-_OFFSET_ENTRY = struct.Struct(">II")
-_TIME_ENTRY = struct.Struct(">qI")
 _LOOKUP_WINDOW_BYTES = 4096 + BATCH_OVERHEAD  # one index interval, so that a lookup is one read as a rule
 _KNOWN_POSITIONS_MAX = 64
 _BATCH_LENGTH_MIN = BATCH_OVERHEAD - LENGTH_PREFIX_BYTES
-
-
-def segment_prefix(directory: str, base_offset: int) -> str:
-    return f"{directory}/{base_offset:020d}"
-
-
-def base_offsets(names: Iterable[str], suffix: str) -> list[int]:
-    """The offsets that name the files with this suffix, sorted; other files are passed over."""
-    stems = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
-    found = (int(stem) for stem in stems if len(stem) == 20 and stem.isascii() and stem.isdecimal())
-    return sorted(offset for offset in found if offset <= OFFSET_MAX)
 
 
 class Segment:
@@ -105,8 +93,7 @@ class Segment:
         segment._file = SegmentFile(descriptor)
         if preallocate_bytes:
             os.posix_fallocate(descriptor, 0, preallocate_bytes)
-        for suffix in (SUFFIX_INDEX, SUFFIX_TIME_INDEX):
-            os.close(disk.open(prefix + suffix, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
+        create_index_files(disk, prefix)
         segment._indexes = SegmentIndexes()
         segment._ready = True
         return segment
@@ -267,8 +254,8 @@ class Segment:
 
     def next_offset(self) -> int:
         """The offset after the last record, found from the last index entry on. CorruptBatch if they disagree."""
-        entry = self._last_entry(SUFFIX_INDEX, OFFSET_ENTRY_BYTES)
-        relative, position = _OFFSET_ENTRY.unpack(entry) if entry else (None, 0)
+        entry = last_offset_entry(self._disk, self.prefix)
+        relative, position = entry or (None, 0)
         if position > self.size or (entry and position == self.size):
             raise CorruptBatch(f"{self.prefix}{SUFFIX_INDEX} points behind the end of its log")
         after = self.base_offset
@@ -305,8 +292,7 @@ class Segment:
     def _load_indexes(self) -> SegmentIndexes:
         indexes = None
         with contextlib.suppress(FileNotFoundError):
-            offset_data, time_data = _content(self.prefix + SUFFIX_INDEX), _content(self.prefix + SUFFIX_TIME_INDEX)
-            indexes = decode_indexes(offset_data, time_data, self.size)
+            indexes = read_index_files(self.prefix, self.size)
         if indexes is None:
             with contextlib.suppress(CorruptBatch):  # what lies behind damage is told to whoever asks for it
                 self.rebuild_indexes()
@@ -358,37 +344,15 @@ class Segment:
             self._indexes.add_time(self.largest_timestamp, self.largest_timestamp_offset - self.base_offset)
 
     def write_indexes(self) -> bool:
-        """Bring the files up to what memory holds; says whether anything was written.
-
-        Safe beside appends in another thread: entries are only added, and the same entry always has the same bytes.
-        """
+        """Bring the files up to what memory holds; says whether anything was written. Safe in any thread."""
         self.transactions.write()
         indexes = self._indexes
-        if indexes is None:
-            return False
-        offsets, times = len(indexes.offsets), len(indexes.timestamps)
-        start, time_start = indexes.written_offsets, indexes.written_times
-        data = encode_offsets(indexes.offsets[start:offsets], indexes.positions[start:offsets])
-        time_data = encode_times(indexes.timestamps[time_start:times], indexes.time_offsets[time_start:times])
-        self._write_at(SUFFIX_INDEX, data, start * OFFSET_ENTRY_BYTES)
-        self._write_at(SUFFIX_TIME_INDEX, time_data, time_start * TIME_ENTRY_BYTES)
-        indexes.written_offsets, indexes.written_times = offsets, times
-        return bool(data or time_data)
-
-    def _write_at(self, suffix: str, data: bytes, position: int) -> None:
-        if not data and position:
-            return
-        descriptor = self._disk.open(self.prefix + suffix, os.O_WRONLY | os.O_CREAT)
-        try:
-            self._disk.write_whole(descriptor, data, position)
-        finally:
-            os.close(descriptor)
+        return indexes is not None and write_index_files(self._disk, self.prefix, indexes)
 
     def find_largest_timestamp(self) -> int:
         """The largest timestamp, also of a segment that has not been touched since the start."""
         if not self._largest_known:
-            entry = self._last_entry(SUFFIX_TIME_INDEX, TIME_ENTRY_BYTES)
-            timestamp, relative_offset = _TIME_ENTRY.unpack(entry) if entry else (NO_TIMESTAMP, 0)
+            timestamp, relative_offset = last_time_entry(self._disk, self.prefix) or (NO_TIMESTAMP, 0)
             if timestamp == NO_TIMESTAMP and self.size:
                 self._set_largest_timestamp(*self._scan_largest_timestamp(NO_TIMESTAMP, self.base_offset, 0))
             else:
@@ -433,17 +397,6 @@ class Segment:
                 timestamp, offset = header.max_timestamp, header.last_offset
         return timestamp, offset
 
-    def _last_entry(self, suffix: str, entry_bytes: int) -> bytes:
-        try:
-            descriptor = self._disk.open(self.prefix + suffix, os.O_RDONLY)
-        except FileNotFoundError:
-            return b""
-        try:
-            size = os.fstat(descriptor).st_size
-            return os.pread(descriptor, entry_bytes, size - entry_bytes) if size >= entry_bytes else b""
-        finally:
-            os.close(descriptor)
-
     # -- the end of its life
 
     def truncate(self, offset: int) -> int:
@@ -461,23 +414,12 @@ class Segment:
         self._known.clear()
         if position == 0:
             self._first_timestamp = None
-        self._cut_index_files(indexes)
+        cut_index_files(self._disk, self.prefix, indexes)
         self.transactions.truncate(offset)
         for _, header in iterate_headers(self.file, start, position, self.base_offset):
             kept_end = header.next_offset
         self._restore_largest_timestamp(indexes)
         return kept_end
-
-    def _cut_index_files(self, indexes: SegmentIndexes) -> None:
-        for suffix, size in (
-            (SUFFIX_INDEX, indexes.written_offsets * OFFSET_ENTRY_BYTES),
-            (SUFFIX_TIME_INDEX, indexes.written_times * TIME_ENTRY_BYTES),
-        ):
-            descriptor = self._disk.open(self.prefix + suffix, os.O_WRONLY | os.O_CREAT)
-            try:
-                self._disk.ftruncate(descriptor, size)
-            finally:
-                os.close(descriptor)
 
     def _restore_largest_timestamp(self, indexes: SegmentIndexes) -> None:
         timestamp, offset, position = NO_TIMESTAMP, self.base_offset, 0
@@ -533,8 +475,3 @@ class Segment:
 def _pread(file: SegmentFile, length: int, position: int) -> bytes:
     # A function of its own so that the reference to the file outlives the call: the descriptor must not close under it.
     return os.pread(file.fd, length, position)
-
-
-def _content(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()

@@ -7,7 +7,8 @@ from ottla.broker.storage.disk import Disk, unlink_if_there
 from ottla.broker.storage.markers import read_marker
 from ottla.broker.storage.producer_state import ProducerState, decode_snapshot, encode_snapshot
 from ottla.broker.storage.scan import iterate_headers
-from ottla.broker.storage.segment import SUFFIX_SNAPSHOT, Segment, segment_prefix
+from ottla.broker.storage.segment import Segment
+from ottla.broker.storage.segment_files import SUFFIX_SNAPSHOT, segment_prefix
 from ottla.broker.storage.transaction_index import AbortedTransaction
 from ottla.protocol.errors import CorruptBatch
 from ottla.protocol.records import NO_PRODUCER_ID
@@ -124,7 +125,7 @@ def _replay(
                     aborted.setdefault(segment.base_offset, []).extend(ends)
         except CorruptBatch as error:
             # Only segments from before the recovery point can be damaged here; what lies behind them counts for more.
-            logger.warning("producers of %s are known in part only: %s", segment.prefix, error)
+            logger.warning("Producer state rebuilt in part only, segment %s.log is corrupt: %s", segment.prefix, error)
 
 
 def _replay_segment(

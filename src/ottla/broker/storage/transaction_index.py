@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 from ottla.broker.storage.disk import Disk, unlink_if_there
 from ottla.broker.storage.index import IndexCache
+from ottla.model.sentinels import NO_OFFSET
 from ottla.protocol.compression import Buffer
 from ottla.protocol.errors import CorruptBatch
 
 SUFFIX_TXN_INDEX = ".txnindex"
 ENTRY_BYTES = 34
-NO_OFFSET = -1
 
 _ENTRY = struct.Struct(">hqqqq")
 _VERSION = 0

@@ -1,20 +1,20 @@
 """What a batch must satisfy before it enters a log, and the few bytes of it that the broker sets itself.
 
 Only headers are read, except where a topic asks for more: compacted topics must see every key, a bound on old
-timestamps every time, and a topic with its own codec the payload.
+timestamps every time, and a topic with its own codec the payload. A header that shows a wrong time makes the broker
+look as well, to name the records (record_errors.py).
 """
 
 import struct
-from collections.abc import Iterator
 from enum import Enum
 
 from crc32c import crc32c
 
-from ottla.config.topic import TopicSettings
+from ottla.broker.storage.append_rules import AppendRules
+from ottla.broker.storage.record_errors import check_records, out_of_range
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.protocol import varint
-from ottla.protocol.compression import CODEC_NAMES, Buffer, Codec, compress, decompress
-from ottla.protocol.errors import CorruptBatch, MalformedMessage
+from ottla.protocol.compression import Buffer, Codec, compress, decompress
+from ottla.protocol.errors import CorruptBatch
 from ottla.protocol.records import (
     ATTRIBUTES_POSITION,
     BATCH_OVERHEAD,
@@ -25,6 +25,7 @@ from ottla.protocol.records import (
     LENGTH_PREFIX_BYTES,
     LOG_APPEND_TIME,
     MAGIC,
+    MAGIC_POSITION,
     MAX_TIMESTAMP_POSITION,
     BatchHeader,
     check_crc,
@@ -33,9 +34,6 @@ from ottla.protocol.records import (
     seal_batch,
 )
 
-MAGIC_POSITION = 16
-_LONG_MAX = 2**63 - 1
-_KEEP_CODEC = "producer"
 _CODEC_MAX = max(Codec)
 _INT16 = struct.Struct(">h")
 _UINT32 = struct.Struct(">I")
@@ -46,35 +44,6 @@ _INT32 = struct.Struct(">i")
 class AppendOrigin(Enum):
     CLIENT = "client"
     COORDINATOR = "coordinator"
-
-
-class AppendRules:
-    """A topic's settings in the form the append path asks for them."""
-
-    __slots__ = (
-        "_levels", "batch_bytes_max", "log_append_time", "looks_at_records", "needs_keys", "segment_bytes",
-        "target_codec", "timestamp_after_max_ms", "timestamp_before_max_ms",
-    )  # fmt: skip
-
-    def __init__(self, config: TopicSettings) -> None:
-        self.batch_bytes_max = config.max_message_bytes
-        self.segment_bytes = config.segment_bytes
-        self.log_append_time = config.message_timestamp_type == "LogAppendTime"
-        self.timestamp_before_max_ms = config.message_timestamp_before_max_ms
-        self.timestamp_after_max_ms = config.message_timestamp_after_max_ms
-        self.needs_keys = "compact" in config.cleanup_policy
-        self.looks_at_records = self.needs_keys or (
-            self.timestamp_before_max_ms != _LONG_MAX and not self.log_append_time
-        )
-        self.target_codec = None if config.compression_type == _KEEP_CODEC else CODEC_NAMES[config.compression_type]
-        self._levels = {
-            Codec.GZIP: config.compression_gzip_level,
-            Codec.LZ4: config.compression_lz4_level,
-            Codec.ZSTD: config.compression_zstd_level,
-        }
-
-    def level(self, codec: Codec) -> int | None:
-        return self._levels.get(codec)
 
 
 def check_batch(records: Buffer, rules: AppendRules, now_ms: int, origin: AppendOrigin) -> BatchHeader:
@@ -91,9 +60,7 @@ def check_batch(records: Buffer, rules: AppendRules, now_ms: int, origin: Append
             f"a produce carries exactly one whole batch, this one has {length} bytes for a batch of {size}",
         )
     if size > rules.batch_bytes_max and not header.attributes & CONTROL:  # a marker must never be refused for its size
-        raise ApiError(
-            ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, max.message.bytes is {rules.batch_bytes_max}"
-        )
+        raise _too_large(size, rules)
     if size > rules.segment_bytes:
         raise ApiError(
             ErrorCode.RECORD_LIST_TOO_LARGE, f"the batch has {size} bytes, segment.bytes is {rules.segment_bytes}"
@@ -109,9 +76,11 @@ def check_batch(records: Buffer, rules: AppendRules, now_ms: int, origin: Append
         )
     if origin is AppendOrigin.CLIENT:
         _check_client_batch(header)
-    _check_timestamps(header, rules, now_ms)
-    if rules.looks_at_records and origin is AppendOrigin.CLIENT:
+    suspicious = _needs_a_look(header, rules, now_ms)
+    if suspicious or (rules.looks_at_records and origin is AppendOrigin.CLIENT):
         _check_records(records, header, rules, now_ms)
+        if suspicious:  # and yet no record is at fault: the header is
+            raise ApiError(ErrorCode.INVALID_TIMESTAMP, out_of_range(header.max_timestamp, rules, now_ms))
     return header
 
 
@@ -137,65 +106,44 @@ def _header_error(records: Buffer, reason: str) -> ApiError:
     return ApiError(ErrorCode.CORRUPT_MESSAGE, reason)
 
 
+def _too_large(size: int, rules: AppendRules) -> ApiError:
+    return ApiError(
+        ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, max.message.bytes is {rules.batch_bytes_max}"
+    )
+
+
 def _check_client_batch(header: BatchHeader) -> None:
     if header.is_control:
         raise ApiError(ErrorCode.INVALID_RECORD, "clients may not write control batches")
+    if header.base_offset:
+        raise ApiError(
+            ErrorCode.INVALID_RECORD,
+            f"the base offset of a produced batch is 0, this one has {header.base_offset}: the broker gives offsets",
+        )
     if header.producer_id >= 0 and header.base_sequence < 0:
         raise ApiError(
             ErrorCode.INVALID_RECORD, f"sequence {header.base_sequence} of producer {header.producer_id} is invalid"
         )
 
 
-def _check_timestamps(header: BatchHeader, rules: AppendRules, now_ms: int) -> None:
+def _needs_a_look(header: BatchHeader, rules: AppendRules, now_ms: int) -> bool:
+    """Whether the header alone shows that times are wrong; the records then say whose."""
     if rules.log_append_time:
-        if header.uses_log_append_time:
-            raise ApiError(ErrorCode.INVALID_TIMESTAMP, "a producer may not claim the time of appending")
-    elif header.max_timestamp - now_ms > rules.timestamp_after_max_ms:
-        raise ApiError(
-            ErrorCode.INVALID_TIMESTAMP,
-            f"timestamp {header.max_timestamp} is more than {rules.timestamp_after_max_ms} ms ahead of {now_ms}",
-        )
+        return header.uses_log_append_time
+    return header.max_timestamp - now_ms > rules.timestamp_after_max_ms
 
 
 def _check_records(records: Buffer, header: BatchHeader, rules: AppendRules, now_ms: int) -> None:
-    oldest = None if rules.log_append_time else now_ms - rules.timestamp_before_max_ms
-    seen = 0
     try:
-        for timestamp_delta, key_length in _record_heads(_payload(records, header)):
-            seen += 1
-            if rules.needs_keys and key_length < 0:
-                raise ApiError(ErrorCode.INVALID_RECORD, "a compacted topic does not take records without a key")
-            timestamp = header.base_timestamp + timestamp_delta
-            if oldest is not None and timestamp != -1 and timestamp < oldest:
-                raise ApiError(
-                    ErrorCode.INVALID_TIMESTAMP,
-                    f"timestamp {timestamp} is more than {rules.timestamp_before_max_ms} ms before {now_ms}",
-                )
-    except (IndexError, MalformedMessage) as error:
-        raise ApiError(ErrorCode.INVALID_RECORD, f"the records do not parse: {error}") from None
-    if seen != header.record_count:
-        raise ApiError(ErrorCode.INVALID_RECORD, f"the batch claims {header.record_count} records and holds {seen}")
+        payload = _payload(records, header)
+    except CorruptBatch as error:
+        raise ApiError(ErrorCode.INVALID_RECORD, str(error)) from None
+    check_records(payload, header, rules, now_ms)
 
 
 def _payload(records: Buffer, header: BatchHeader) -> Buffer:
     payload = memoryview(records)[BATCH_OVERHEAD : header.size]
     return decompress(Codec(header.codec), payload)
-
-
-def _record_heads(payload: Buffer) -> Iterator[tuple[int, int]]:
-    """Yield (timestamp delta, key length or -1) of each record, skipping over the rest of it."""
-    position, end = 0, len(payload)
-    while position < end:
-        length, position = varint.read_signed(payload, position)
-        if length < 0 or position + length > end:
-            raise CorruptBatch("a record is cut short")
-        timestamp_delta, at = varint.read_signed(payload, position + 1)
-        _, at = varint.read_signed(payload, at)
-        key_length, at = varint.read_signed(payload, at)
-        if at + max(key_length, 0) > position + length:
-            raise CorruptBatch("a record is cut short")
-        yield timestamp_delta, key_length
-        position += length
 
 
 def stamp_offset(records: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
@@ -236,6 +184,8 @@ def recompress(records: Buffer, rules: AppendRules) -> bytearray:
         header = read_header(records)
         if header.size != len(records):
             raise CorruptBatch("a produce carries exactly one whole batch")
+        if header.size > rules.batch_bytes_max:  # as it came: what it would be afterwards does not help it
+            raise _too_large(header.size, rules)
         if crc32c(memoryview(records)[CRC_START:]) != header.crc:
             raise ApiError(ErrorCode.CORRUPT_MESSAGE, "the batch fails its CRC")
         if header.codec > _CODEC_MAX:

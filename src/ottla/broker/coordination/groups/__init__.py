@@ -1,1 +1,4 @@
-"""Consumer groups of the classic protocol as state machines: no I/O, no clock, no randomness."""
+"""Consumer groups as state machines: no I/O, no clock, no randomness.
+
+machine.py holds all groups of a partition, offsets.py what they commit; classic/ and consumer/ are the two protocols.
+"""

@@ -2,13 +2,13 @@
 
 import msgspec
 
+from ottla.broker.coordination.groups.classic.group import ClassicGroup
+from ottla.broker.coordination.groups.classic.states import State
 from ottla.broker.coordination.groups.consumer.assignments import NOTHING, Assignment
 from ottla.broker.coordination.groups.consumer.group import CONSUMER_PROTOCOL, ConsumerGroup
 from ottla.broker.coordination.groups.consumer.members import ConsumerMember
 from ottla.broker.coordination.groups.consumer.subscriptions import preferred_assignor
 from ottla.broker.coordination.groups.events import GroupRules
-from ottla.broker.coordination.groups.group import Group
-from ottla.broker.coordination.groups.states import State
 
 CLASSIC, CONSUMER = "classic", "consumer"
 
@@ -66,13 +66,13 @@ def described_consumer(group: ConsumerGroup, rules: GroupRules) -> DescribedCons
     )
 
 
-def listed(group: Group | ConsumerGroup) -> ListedGroup:
+def listed(group: ClassicGroup | ConsumerGroup) -> ListedGroup:
     if isinstance(group, ConsumerGroup):
         return ListedGroup(group.group_id, CONSUMER_PROTOCOL, group.state.value, CONSUMER)
     return ListedGroup(group.group_id, group.protocol_type or "", group.state.value)
 
 
-def described(group: Group) -> DescribedGroup:
+def described(group: ClassicGroup) -> DescribedGroup:
     """Subscriptions are only told of a stable group: before that the protocol may still change."""
     protocol = (group.protocol or "") if group.state is State.STABLE else ""
     return DescribedGroup(

@@ -8,11 +8,11 @@ from ottla.broker.coordination.groups.consumer.rules import ConsumerRules
 from ottla.broker.coordination.groups.consumer.topics import KnownTopics
 from ottla.model.errors import ErrorCode
 from ottla.model.names import NO_TOPIC_ID
+from ottla.protocol.records import NO_PRODUCER_ID
 
 NO_MEMBER = ""
 NO_GENERATION = -1
 NO_EXPIRY = -1
-NO_PRODUCER = -1
 
 Protocols = tuple[tuple[str, bytes], ...]
 """(name, metadata) in the member's order of preference."""
@@ -124,10 +124,10 @@ class Commit(msgspec.Struct, frozen=True):
     """What to answer a member of a group that is not there: it depends on the version of the request."""
     knows_member_epochs: bool = True
     """Whether the version of the request can carry a member's epoch in place of a generation."""
-    producer_id: int = NO_PRODUCER
+    producer_id: int = NO_PRODUCER_ID
     """Whose transaction these offsets are part of, if any: they count when it is committed."""
     producer_epoch: int = -1
 
     @property
     def is_transactional(self) -> bool:
-        return self.producer_id != NO_PRODUCER
+        return self.producer_id != NO_PRODUCER_ID

@@ -9,14 +9,15 @@ Two kinds of method, and no third:
 from collections.abc import Iterable, Iterator
 
 from ottla.broker.coordination.effects import Decision, Now, SetTimer, TimerKey
-from ottla.broker.coordination.groups import joining, membership, offsets, rebalancing
+from ottla.broker.coordination.groups import offsets
+from ottla.broker.coordination.groups.classic import joining, membership, rebalancing
+from ottla.broker.coordination.groups.classic.group import JOIN_TIMER, SESSION_TIMER, SYNC_TIMER, ClassicGroup
+from ottla.broker.coordination.groups.classic.states import State
 from ottla.broker.coordination.groups.consumer.machine import CONSUMER_TIMERS, ConsumerGroups
 from ottla.broker.coordination.groups.events import Commit, GroupRules, Join, Joined, Leave, Left, Sync, Synced
-from ottla.broker.coordination.groups.group import JOIN_TIMER, SESSION_TIMER, SYNC_TIMER, Group
 from ottla.broker.coordination.groups.offset_book import OffsetBook
 from ottla.broker.coordination.groups.offsets import AnyGroup, Committed, Entry, Value
 from ottla.broker.coordination.groups.pending import PendingOffsets
-from ottla.broker.coordination.groups.states import State
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.consumer_group_records import ConsumerKey
 from ottla.protocol.coordinator_records import (
@@ -35,7 +36,7 @@ CONSUMER_RECORD_BYTES = 40
 
 class GroupMachine:
     def __init__(self) -> None:
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, ClassicGroup] = {}
         """Classic groups, and those that only keep offsets."""
         self.consumer = ConsumerGroups(self.groups, self.on_join)
         self.pending = PendingOffsets()
@@ -44,7 +45,7 @@ class GroupMachine:
 
     def on_join(self, event: Join, now: Now, rules: GroupRules) -> Decision:
         if not rules.min_session_timeout_ms <= event.session_timeout_ms <= rules.max_session_timeout_ms:
-            return _reply(event.ticket, Joined(event.member_id, ErrorCode.INVALID_SESSION_TIMEOUT))
+            return _refuse_session_timeout(event, rules)
         consumer = self.consumer.groups.get(event.group_id)
         if consumer is not None:
             return self.consumer.on_join(consumer, event, now, rules)
@@ -168,7 +169,7 @@ class GroupMachine:
             if self.find(group.group_id) is not group:
                 continue
             records, nothing_left = offsets.expire(group, pending, now.wall, rules.offsets_retention_ms)
-            is_idle = group.is_empty and not (isinstance(group, Group) and group.pending_joins)
+            is_idle = group.is_empty and not (isinstance(group, ClassicGroup) and group.pending_joins)
             if nothing_left and is_idle and not pending.of_group(group.group_id):
                 records += _tombstones(group)
             if records:
@@ -212,7 +213,7 @@ class GroupMachine:
             if value is not None:
                 assert isinstance(value, OffsetCommitValue)
                 if book is None:
-                    book = self.groups[key.group] = Group(key.group)
+                    book = self.groups[key.group] = ClassicGroup(key.group)
                 book.put_offset(key.topic, key.partition, value)
                 if self.pending.open:
                     self.pending.overtake(key)
@@ -227,7 +228,7 @@ class GroupMachine:
             assert isinstance(value, GroupMetadataValue)
             group = self.groups.get(key.group)
             if group is None:
-                group = self.groups[key.group] = Group(key.group)
+                group = self.groups[key.group] = ClassicGroup(key.group)
             group.adopt(value)
         elif not isinstance(key, OtherKey):
             assert value is None or not isinstance(value, GroupMetadataValue | OffsetCommitValue)
@@ -241,7 +242,7 @@ class GroupMachine:
         for key, value in self.pending.end(producer_id, commit=commit):
             book: OffsetBook | None = self.find(key.group)
             if book is None:
-                book = self.groups[key.group] = Group(key.group)
+                book = self.groups[key.group] = ClassicGroup(key.group)
             book.put_offset(key.topic, key.partition, value)
 
     def _drop(self, group_id: str) -> None:
@@ -249,7 +250,7 @@ class GroupMachine:
         Kafka broker, before its files came here) leaves this record and keeps its offsets."""
         group = self.groups.pop(group_id, None)
         if group is not None and group.offsets:
-            simple = self.groups[group_id] = Group(group_id)
+            simple = self.groups[group_id] = ClassicGroup(group_id)
             simple.offsets = group.offsets
 
     # Snapshots
@@ -260,7 +261,7 @@ class GroupMachine:
             group = self.find(group_id)
             if group is None:
                 continue
-            if isinstance(group, Group):
+            if isinstance(group, ClassicGroup):
                 if group.stored is not None:
                     yield GroupMetadataKey(group_id), group.stored
             else:
@@ -280,7 +281,7 @@ class GroupMachine:
         for consumer in self.consumer.groups.values():
             total += sum(CONSUMER_RECORD_BYTES + len(str(entry)) // 2 for entry in consumer.as_records())
         for group_id, group in [*self.groups.items(), *self.consumer.groups.items()]:
-            if isinstance(group, Group) and group.stored is not None:
+            if isinstance(group, ClassicGroup) and group.stored is not None:
                 total += len(group_id) + COMMIT_RECORD_OVERHEAD_BYTES
                 for member in group.stored.members:
                     total += MEMBER_RECORD_OVERHEAD_BYTES + len(member.member_id) + len(member.client_id)
@@ -292,7 +293,18 @@ class GroupMachine:
 
 
 def _tombstones(group: AnyGroup) -> list[Entry]:
-    return [(GroupMetadataKey(group.group_id), None)] if isinstance(group, Group) else [*group.as_tombstones()]
+    return [(GroupMetadataKey(group.group_id), None)] if isinstance(group, ClassicGroup) else [*group.as_tombstones()]
+
+
+def _refuse_session_timeout(event: Join, rules: GroupRules) -> Decision:
+    out = _reply(event.ticket, Joined(event.member_id, ErrorCode.INVALID_SESSION_TIMEOUT))
+    out.note(
+        f"Group {event.group_id}: client {event.client_id} at {event.client_host} may not join: "
+        f"session.timeout.ms={event.session_timeout_ms} is not between "
+        f"group.min.session.timeout.ms={rules.min_session_timeout_ms} and "
+        f"group.max.session.timeout.ms={rules.max_session_timeout_ms}"
+    )
+    return out
 
 
 def _reply(ticket: int, result: object) -> Decision:

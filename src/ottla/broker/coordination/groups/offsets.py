@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from uuid import UUID
 
+from ottla.broker.coordination.groups.classic.group import ClassicGroup
+from ottla.broker.coordination.groups.classic.states import State
 from ottla.broker.coordination.groups.consumer.group import ConsumerGroup
 from ottla.broker.coordination.groups.events import NO_EXPIRY, Commit, GroupRules
-from ottla.broker.coordination.groups.group import Group
 from ottla.broker.coordination.groups.offset_book import OffsetBook
 from ottla.broker.coordination.groups.pending import PendingOffsets
-from ottla.broker.coordination.groups.states import State
 from ottla.model.errors import ErrorCode
 from ottla.model.names import NO_TOPIC_ID
 from ottla.protocol.consumer_group_records import ConsumerKey, ConsumerValue
@@ -19,7 +19,7 @@ Value = GroupMetadataValue | OffsetCommitValue | ConsumerValue
 Entry = tuple[Key | ConsumerKey, Value | None]
 """A record as the machines see it; no value means that the key is gone."""
 
-AnyGroup = Group | ConsumerGroup
+AnyGroup = ClassicGroup | ConsumerGroup
 
 TIMESTAMP_MAX = 2**63 - 1
 
@@ -30,7 +30,7 @@ class Committed(NamedTuple):
     """One for each offset of the request, in its order."""
 
 
-def check_commit(group: Group, event: Commit) -> ErrorCode:
+def check_commit(group: ClassicGroup, event: Commit) -> ErrorCode:
     if event.generation < 0 and group.state is State.EMPTY:
         return ErrorCode.NONE  # a consumer that assigns its own partitions, or an administrator
     if event.generation < 0 and not event.member_id and event.instance_id is None:
@@ -75,6 +75,9 @@ def check_consumer_commit(group: ConsumerGroup, event: Commit) -> ErrorCode:
         return ErrorCode.UNKNOWN_MEMBER_ID
     if not (event.is_transactional or member.is_classic or event.knows_member_epochs):
         return ErrorCode.UNSUPPORTED_VERSION
+    committed = ((each.topic_id, each.partition) for each in event.offsets)
+    if group.has_owned_since(member, event.generation, committed):
+        return ErrorCode.NONE
     error = group.check_epoch(member, event.generation)
     if error is ErrorCode.STALE_MEMBER_EPOCH and event.is_transactional:
         return ErrorCode.ILLEGAL_GENERATION
@@ -136,7 +139,7 @@ def expire(group: AnyGroup, pending: PendingOffsets, now_wall: int, retention_ms
     if not group.offsets:
         return [], True
     since_empty = None
-    if isinstance(group, Group) and group.protocol_type is not None:
+    if isinstance(group, ClassicGroup) and group.protocol_type is not None:
         if group.is_empty:
             since_empty = group.state_timestamp if group.state_timestamp != -1 else None
         elif not (group.uses_consumer_protocol and group.subscribed_topics is not None and group.state is State.STABLE):

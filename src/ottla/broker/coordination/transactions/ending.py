@@ -9,6 +9,9 @@ partitions themselves, and a second EndTxn in the old epoch can only be a retry:
   CompleteAbort   done    ends        invalid invalid
   CompleteCommit  invalid ends        done    invalid
 
+While the markers of its last transaction are on their way, the producer that was told of the end asks in the new epoch
+already: an EndTxn then is about the next transaction, and waits (Kafka fences it, though it did nothing wrong).
+
 Before version 2 the epoch stays, nothing but the state tells a retry, and an end without a transaction is invalid.
 """
 
@@ -17,7 +20,8 @@ from msgspec.structs import replace
 from ottla.broker.coordination.transactions.events import EPOCH_MAX, VERSION_WITH_EPOCH_BUMP, End, Step
 from ottla.broker.coordination.transactions.states import COMPLETED, PREPARED
 from ottla.model.errors import ErrorCode
-from ottla.protocol.transaction_records import NO_PRODUCER_ID, TransactionState, TransactionValue
+from ottla.protocol.records import NO_PRODUCER_ID
+from ottla.protocol.transaction_records import TransactionState, TransactionValue
 
 NO_TIMEOUT_MS = 0x7FFFFFFF
 """A transaction with this timeout is ended from outside only (two-phase commit)."""
@@ -36,6 +40,15 @@ def is_timed_out(known: TransactionValue, now_ms: int) -> bool:
     return (
         known.state is _S.ONGOING and known.timeout_ms != NO_TIMEOUT_MS and known.started_ms + known.timeout_ms < now_ms
     )
+
+
+def is_successor(known: TransactionValue, producer_id: int, producer_epoch: int) -> bool:
+    """Whether this is the producer who was told of the end, and goes on before the markers are written."""
+    if known.state not in PREPARED or known.client_version < VERSION_WITH_EPOCH_BUMP:
+        return False
+    if known.next_producer_id != NO_PRODUCER_ID:
+        return (producer_id, producer_epoch) == (known.next_producer_id, 0)
+    return (producer_id, producer_epoch) == (known.producer_id, known.producer_epoch)
 
 
 def decide(known: TransactionValue, event: End, now_ms: int, fresh_producer_id: int, last_epoch: int) -> Step:
@@ -58,6 +71,8 @@ def _without_epoch_bump(known: TransactionValue, event: End, now_ms: int, last_e
 
 
 def _with_epoch_bump(known: TransactionValue, event: End, now_ms: int, fresh_producer_id: int) -> Step:
+    if is_successor(known, event.producer_id, event.producer_epoch):
+        return Step(ErrorCode.CONCURRENT_TRANSACTIONS)
     is_retry_with_old_id = (
         known.previous_producer_id == event.producer_id != known.producer_id
         and event.producer_epoch == EPOCH_MAX - 1

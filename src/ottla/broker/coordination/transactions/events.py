@@ -3,9 +3,10 @@
 import msgspec
 
 from ottla.model.errors import ErrorCode
-from ottla.protocol.transaction_records import NO_PRODUCER_ID, TransactionValue
+from ottla.model.sentinels import NO_EPOCH
+from ottla.protocol.records import NO_PRODUCER_ID
+from ottla.protocol.transaction_records import TransactionValue
 
-NO_EPOCH = -1
 EPOCH_MAX = 0x7FFF
 VERSION_WITH_EPOCH_BUMP = 2
 """From this transaction version on every end of a transaction raises the producer's epoch."""

@@ -39,5 +39,5 @@ class LoadedTransactions:
                 self.machine.replay(transactional_id, decode_transaction_value(value))
                 return
         except MalformedMessage as error:
-            logger.warning("a record of the transaction log is left aside: %s", error)
+            logger.warning("Ignoring a record of __transaction_state that cannot be read: %s", error)
         self.foreign[key] = value

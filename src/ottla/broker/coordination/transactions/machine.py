@@ -9,11 +9,13 @@ from collections.abc import Collection, Iterator
 from msgspec.structs import replace
 
 from ottla.broker.coordination.transactions import ending
-from ottla.broker.coordination.transactions.events import EPOCH_MAX, NO_EPOCH, End, Init, Step
+from ottla.broker.coordination.transactions.events import EPOCH_MAX, End, Init, Step
 from ottla.broker.coordination.transactions.states import AT_REST, PREPARED, may_follow
 from ottla.model.errors import ErrorCode
 from ottla.model.names import TopicPartition
-from ottla.protocol.transaction_records import NO_PRODUCER_ID, NO_TIMESTAMP, TransactionState, TransactionValue
+from ottla.model.sentinels import NO_EPOCH, NO_TIMESTAMP
+from ottla.protocol.records import NO_PRODUCER_ID
+from ottla.protocol.transaction_records import TransactionState, TransactionValue
 
 RECORD_BYTES = 160
 PARTITION_BYTES = 12
@@ -160,6 +162,8 @@ class TransactionMachine:
 
     @staticmethod
     def _refusal(known: TransactionValue | None, producer_id: int, producer_epoch: int) -> Step | None:
+        if known is not None and ending.is_successor(known, producer_id, producer_epoch):
+            return CONCURRENT
         if known is None or known.producer_id != producer_id:
             return NOT_MAPPED
         if known.producer_epoch != producer_epoch:

@@ -23,6 +23,7 @@ from ottla.protocol.records import (
     LENGTH_PREFIX_BYTES,
     MAGIC,
 )
+from ottla.protocol.varint import VARINT_BYTES_MAX
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -42,7 +43,6 @@ PADDING_BYTES = 16
 SIDE_BY_SIDE_MIN = 48
 # Compressed records may be many in few bytes; arrays are made for this many at a time, or for one batch.
 RECORDS_MAX = 50_000
-_VARINT_BYTES_MAX = 10
 _LENGTH = struct.Struct(">i")
 _LENGTH_POSITION = 8
 
@@ -280,7 +280,7 @@ def _varints(data: Bytes, at: Longs) -> tuple[Longs, Longs]:
     rest = np.flatnonzero(byte > 0x7F)
     shift = 7
     while len(rest):
-        if shift >= 7 * _VARINT_BYTES_MAX:
+        if shift >= 7 * VARINT_BYTES_MAX:
             raise CorruptBatch("a variable-length integer is longer than ten bytes")
         position = after[rest]
         if int(position.max()) >= limit:

@@ -35,6 +35,10 @@ class LogCleaner:
         """Logs that are being cleaned, and those that this round has given up."""
         self.last_stats: Stats | None = None
         """Of the last cleaning that was finished."""
+        self.last_run_ms: int | None = None
+        """When it last looked for logs to clean."""
+        self.max_dirty_ratio = 0.0
+        """Of the logs it looked at then."""
         self.uncleanable: dict[TopicPartition, Log] = {}
         """Logs that could not be cleaned because they are damaged; left alone until the next start."""
 
@@ -44,6 +48,8 @@ class LogCleaner:
         if not settings.log_cleaner_enable:
             return 0
         self._busy.clear()
+        self.last_run_ms = self._clock.now_ms()
+        self.max_dirty_ratio = 0.0
         self.uncleanable = {tp: log for tp, log in self.uncleanable.items() if self._logs.get(tp) is log}
         while len(self._processes) < settings.log_cleaner_threads:
             self._processes.append(CleaningProcess())
@@ -79,7 +85,10 @@ class LogCleaner:
             if log.being_copied or log in self._busy or self.uncleanable.get(log.tp) is log:
                 continue
             cleanable = self._cleanable(log)
-            if cleanable is None or not cleanable.is_due(log.config):
+            if cleanable is None:
+                continue
+            self.max_dirty_ratio = max(self.max_dirty_ratio, cleanable.dirty_ratio)
+            if not cleanable.is_due(log.config):
                 continue
             if best is None or cleanable.dirty_ratio > best[1].dirty_ratio:
                 best = log, cleanable
@@ -113,7 +122,7 @@ class LogCleaner:
         try:
             result = await process.run(job, swap)
         except (SegmentsChanged, WorkerDied) as reason:
-            logger.info("cleaning of %s was given up: %s", log.tp, reason)
+            logger.info("%s: Log cleaner aborted the cleaning and tries again in its next round: %s", log.tp, reason)
             await asyncio.to_thread(_remove_cleaned, log.directory)
         except OSError as error:
             log.environment.on_failure(error)
@@ -166,11 +175,13 @@ class LogCleaner:
         elif result.reason == "disk" and result.errno not in PASSING_ERRORS:
             log.environment.on_failure(OSError(result.errno, result.message))
         else:
-            logger.warning("cleaning of %s was given up: %s", log.tp, result.message)
+            logger.warning(
+                "%s: Log cleaner aborted the cleaning and tries again in its next round: %s", log.tp, result.message
+            )
         return False
 
     def _give_up(self, log: Log, reason: str) -> None:
-        logger.warning("%s cannot be cleaned and is left alone until the next start: %s", log.tp, reason)
+        logger.warning("%s: Log cleaner marks the partition as uncleanable until the next start: %s", log.tp, reason)
         self.uncleanable[log.tp] = log
 
 
@@ -196,7 +207,7 @@ def describe(tp: TopicPartition, first_dirty_offset: int, result: Done) -> str:
     stats: Stats = result.stats
     seconds = max(stats.seconds, 1e-6)
     return (
-        f"cleaned {tp} from offset {first_dirty_offset} to {result.cleaned_to}: "
+        f"{tp}: Log cleaner cleaned the dirty offsets {first_dirty_offset} to {result.cleaned_to}: "
         f"{stats.records_read} records became {stats.records_written}, "
         f"{stats.bytes_read / _MIB:.1f} MiB became {stats.bytes_written / _MIB:.1f} MiB in {stats.seconds:.2f} s "
         f"({(stats.bytes_read + stats.map_bytes_read) / _MIB / seconds:.1f} MiB/s read, "

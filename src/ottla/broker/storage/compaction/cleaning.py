@@ -23,7 +23,7 @@ from ottla.broker.storage.compaction.rewriting import Kept, empty_batch, rewrite
 from ottla.broker.storage.compaction.throttle import Throttle
 from ottla.broker.storage.compaction.transactions import TransactionWalk
 from ottla.broker.storage.disk import Disk
-from ottla.broker.storage.segment import SUFFIX_INDEX, SUFFIX_LOG, SUFFIX_TIME_INDEX
+from ottla.broker.storage.segment_files import SUFFIX_INDEX, SUFFIX_LOG, SUFFIX_TIME_INDEX
 from ottla.broker.storage.transaction_index import AbortedTransaction
 from ottla.protocol.errors import CorruptBatch
 from ottla.protocol.records import BATCH_OVERHEAD, CODEC_MASK, read_header

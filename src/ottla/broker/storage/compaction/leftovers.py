@@ -17,7 +17,7 @@ import os
 
 from ottla.broker.storage.disk import Disk, SegmentFile, unlink_if_there
 from ottla.broker.storage.scan import iterate_headers
-from ottla.broker.storage.segment import SEGMENT_SUFFIXES, SUFFIX_LOG, base_offsets, segment_prefix
+from ottla.broker.storage.segment_files import SEGMENT_SUFFIXES, SUFFIX_LOG, base_offsets, segment_prefix
 from ottla.protocol.errors import CorruptBatch
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,9 @@ def finish_swaps(directory: str, names: set[str], disk: Disk) -> None:
 
 
 def _finish(directory: str, base_offset: int, names: set[str], disk: Disk) -> None:
-    logger.info("%s: finishing the swap of segment %d that the last run began", directory, base_offset)
+    logger.info(
+        "Log cleaner: completing the swap of segment %d in %s, which a shutdown interrupted", base_offset, directory
+    )
     after = _next_offset(directory, base_offset, disk)
     for replaced in base_offsets(names, SUFFIX_LOG):
         # Its own predecessor is there only until step 2 is done, and then with all of its files.
@@ -62,7 +64,7 @@ def _next_offset(directory: str, base_offset: int, disk: Disk) -> int:
         for _, header in iterate_headers(file, 0, os.fstat(file.fd).st_size, base_offset):
             after = header.next_offset
     except CorruptBatch as error:
-        logger.warning("%s is damaged: %s", path, error)
+        logger.warning("Corrupt segment file %s: %s", path, error)
     return after
 
 

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 
 from ottla.broker.storage.compaction.leftovers import SUFFIX_CLEANED
 from ottla.broker.storage.disk import Disk
-from ottla.broker.storage.index import NO_TIMESTAMP, SegmentIndexes, encode_offsets, encode_times
-from ottla.broker.storage.segment import SUFFIX_INDEX, SUFFIX_LOG, SUFFIX_TIME_INDEX
+from ottla.broker.storage.index import SegmentIndexes, encode_offsets, encode_times
+from ottla.broker.storage.segment_files import SUFFIX_INDEX, SUFFIX_LOG, SUFFIX_TIME_INDEX
 from ottla.broker.storage.transaction_index import SUFFIX_TXN_INDEX, AbortedTransaction, encode_entries
+from ottla.model.sentinels import NO_TIMESTAMP
 from ottla.protocol.compression import Buffer
 
 # The disk gets the data in steps: one long flush at the end would hold up the broker's own.

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ottla.model.sentinels import NO_TIMESTAMP
 from ottla.protocol import varint
 from ottla.protocol.compression import Buffer, Codec, compress
 from ottla.protocol.records import (
@@ -13,7 +14,6 @@ from ottla.protocol.records import (
     seal_batch,
 )
 
-NO_TIMESTAMP = -1
 _ATTRIBUTES_BYTES = 1
 
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from ottla.broker.storage.compaction.leftovers import LOG_LAST, SUFFIX_CLEANED, SUFFIX_SWAP
 from ottla.broker.storage.log import Log
-from ottla.broker.storage.segment import SUFFIX_DELETED, SUFFIX_LOG, Segment, segment_prefix
+from ottla.broker.storage.segment import Segment
+from ottla.broker.storage.segment_files import SUFFIX_DELETED, SUFFIX_LOG, segment_prefix
 
 Step = Callable[[str], None]
 """Told before each step that changes the disk, so that a test can stop there as a crash would."""
@@ -29,13 +30,13 @@ def swap_in(log: Log, replaced: list[Segment], sizes: list[int], new_size: int, 
         except FileNotFoundError:
             raise SegmentsChanged(f"{log.tp} was deleted while it was cleaned") from None
         try:
-            doomed = _Renaming(directory, log, replaced, step or (lambda _: None)).run()
+            to_delete = _Renaming(directory, log, replaced, step or (lambda _: None)).run()
         finally:
             os.close(directory)
         new = _new_segment(log, replaced, new_size)
         if not log.segments.swap(replaced, new):  # their records were deleted in the meantime
-            doomed += new.retire()
-    log.environment.discard(doomed, log.config.file_delete_delay_ms)
+            to_delete += new.retire()
+    log.environment.discard(to_delete, log.config.file_delete_delay_ms)
 
 
 def _check_unchanged(log: Log, replaced: list[Segment], sizes: list[int]) -> None:
@@ -66,7 +67,7 @@ class _Renaming:
         for suffix in LOG_LAST:
             self._move(first, suffix + SUFFIX_CLEANED, suffix + SUFFIX_SWAP)
         self._sync()
-        doomed = [
+        to_delete = [
             segment_prefix(self._log.directory, segment.base_offset) + suffix + SUFFIX_DELETED
             for segment in self._replaced
             for suffix in LOG_LAST
@@ -75,7 +76,7 @@ class _Renaming:
         for suffix in LOG_LAST:
             self._move(first, suffix + SUFFIX_SWAP, suffix)
         self._sync()
-        return doomed
+        return to_delete
 
     def _move(self, base_offset: int, old: str, new: str) -> bool:
         self._step(f"{base_offset}{old} -> {new}")

@@ -160,6 +160,6 @@ def _await_join(group: ConsumerGroup, member: ConsumerMember, now: Now) -> list[
     return [SetTimer((JOIN_TIMER, group.group_id, member.member_id), now.steady + member.rebalance_timeout_ms)]
 
 
-def is_late(group: ConsumerGroup, kind: str, member_id: str) -> bool:
+def is_overdue(group: ConsumerGroup, kind: str, member_id: str) -> bool:
     """Whether a timer has found a member that did not do what it was told."""
     return member_id in (group.awaited_joins if kind == JOIN_TIMER else group.awaited_syncs)

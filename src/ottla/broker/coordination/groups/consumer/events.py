@@ -1,9 +1,27 @@
 """What members of consumer groups ask for, and what they are answered."""
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import msgspec
 
 from ottla.broker.coordination.groups.consumer.assignments import Assignment
 from ottla.model.errors import ErrorCode
+
+
+class Sight(NamedTuple):
+    """Which topics a member may know of: what its pattern finds is no more than that."""
+
+    of: tuple[str, str, int]
+    """Principal, host, and which version of the rules: what is the same sees the same."""
+    sees: Callable[[str], bool]
+    """Gives the same answer for a name whenever it is asked."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sight) and self.of == other.of
+
+    def __hash__(self) -> int:
+        return hash(self.of)
 
 
 class ConsumerHeartbeat(msgspec.Struct, frozen=True):
@@ -25,6 +43,8 @@ class ConsumerHeartbeat(msgspec.Struct, frozen=True):
     assignor: str | None = None
     owned: Assignment | None = None
     brings_own_id: bool = True
+    sight: Sight | None = None
+    """None: it may know of every topic."""
 
 
 class ConsumerAnswer(msgspec.Struct, frozen=True):

@@ -11,10 +11,12 @@ from uuid import UUID
 
 from ottla.broker.coordination.groups.consumer import assignments
 from ottla.broker.coordination.groups.consumer.assignments import NOTHING, Assignment, pairs
+from ottla.broker.coordination.groups.consumer.events import Sight
 from ottla.broker.coordination.groups.consumer.members import LEAVING_EPOCH, ConsumerMember, MemberState
 from ottla.broker.coordination.groups.consumer.topics import KnownTopics
 from ottla.broker.coordination.groups.offset_book import OffsetBook
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.sentinels import NO_EPOCH
 from ottla.protocol.consumer_group_records import (
     ConsumerKey,
     ConsumerValue,
@@ -32,7 +34,6 @@ from ottla.protocol.consumer_group_records import (
     TargetValue,
 )
 
-NO_EPOCH = -1
 CONSUMER_PROTOCOL = "consumer"
 
 ConsumerEntry = tuple[ConsumerKey, ConsumerValue | None]
@@ -59,6 +60,9 @@ class ConsumerGroup(OffsetBook):
         self.regexes: dict[str, RegexValue] = {}
         self.owners: dict[tuple[UUID, int], str] = {}
         """Who has a partition, or has been told to give it up and has not said yet that it did."""
+        self._since: dict[tuple[UUID, int], int] = {}
+        """In which epoch of its owner a partition became its own (KIP-1251). Read from a log that was compacted it may
+        be a later one: then commits are checked more strictly than they need be."""
         # Soft state
         self.awaited_joins: set[str] = set()
         """Classic members that were told to join again and have not yet."""
@@ -66,6 +70,9 @@ class ConsumerGroup(OffsetBook):
         """Classic members that joined and have not asked yet what they have."""
         self.seen_topics: KnownTopics | None = None
         """The topics that subscriptions were last compared with."""
+        self.sights: dict[str, Sight | None] = {}
+        """Which topics members may know of, as they last came. Of one that was not heard of since this group was read
+        from its log nothing is known: what its pattern found stays, and nothing is added."""
 
     # Questions
 
@@ -110,7 +117,21 @@ class ConsumerGroup(OffsetBook):
     def names_of(self, member: ConsumerMember, regexes: Mapping[str, RegexValue] | None = None) -> frozenset[str]:
         """All topics that a member wants, existing or not."""
         found = (self.regexes if regexes is None else regexes).get(member.regex) if member.regex else None
-        return frozenset(member.topics) | frozenset(found.topics if found is not None else ())
+        if found is None:
+            return frozenset(member.topics)
+        sight = self.sights.get(member.member_id)
+        seen = found.topics if sight is None else filter(sight.sees, found.topics)
+        return frozenset(member.topics) | frozenset(seen)
+
+    def note_sight(self, member: ConsumerMember, sight: Sight | None) -> frozenset[str] | None:
+        """Which topics a member may know of from now on. If they may be others than before: what it wanted so far."""
+        member_id = member.member_id
+        if member_id in self.sights and self.sights[member_id] == sight:
+            return None
+        wanted = self.names_of(member)
+        self.sights = {known: old for known, old in self.sights.items() if known in self.members}
+        self.sights[member_id] = sight
+        return wanted
 
     def subscribed_names(self) -> set[str]:
         return {name for member in self.members.values() for name in self.names_of(member)}
@@ -136,6 +157,13 @@ class ConsumerGroup(OffsetBook):
             return False
         offers = [{name for name, _ in m.classic.protocols} for m in self.members.values() if m.classic is not None]
         return any(all(name in offer for offer in offers) for name in protocols)
+
+    def has_owned_since(self, member: ConsumerMember, epoch: int, partitions: Iterable[tuple[UUID, int]]) -> bool:
+        """Whether these are the member's and were already in an earlier epoch of it: nobody else can have read them
+        since, and it may not have heard yet that its epoch has moved on."""
+        return epoch < member.epoch and all(
+            self.owners.get(pair) == member.member_id and self._since[pair] <= epoch for pair in partitions
+        )
 
     def check_epoch(self, member: ConsumerMember, epoch: int) -> ErrorCode:
         """For commits and offset fetches of members."""
@@ -246,11 +274,13 @@ class ConsumerGroup(OffsetBook):
     def _put(self, member_id: str, member: ConsumerMember | None) -> None:
         """Swap a member in or out, and keep the indexes in step."""
         before = self.members.get(member_id)
+        since: dict[tuple[UUID, int], int] = {}
         if before is not None:
             for partitions in (before.assigned, before.revoking):
                 for pair in pairs(partitions):
                     if self.owners.get(pair) == member_id:
                         del self.owners[pair]
+                        since[pair] = self._since.pop(pair)
             if before.instance_id is not None and self.static_members.get(before.instance_id) == member_id:
                 del self.static_members[before.instance_id]
         if member is None:
@@ -258,6 +288,8 @@ class ConsumerGroup(OffsetBook):
             return
         self.members[member_id] = member
         for partitions in (member.assigned, member.revoking):
-            self.owners.update((pair, member_id) for pair in pairs(partitions))
+            for pair in pairs(partitions):
+                self.owners[pair] = member_id
+                self._since[pair] = since.get(pair, member.epoch)
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member_id

@@ -73,7 +73,8 @@ def on_heartbeat(group: ConsumerGroup, event: ConsumerHeartbeat, now: Now, rules
         client_host=event.client_host,
         classic=None,
     )
-    member = progress.advance(after, event.owned)
+    wanted = group.note_sight(before, event.sight)
+    member = progress.advance(after, event.owned, wanted=wanted)
     out = Decision(records=[*progress.records])
     times = rules.consumer.times_of(group.group_id)
     out.timers += session_timer(group, member, now, rules)
@@ -95,7 +96,9 @@ def on_heartbeat(group: ConsumerGroup, event: ConsumerHeartbeat, now: Now, rules
         ),
     )
     if progress.epoch != group.epoch:
-        out.note(f"group {group.group_id}: epoch {progress.epoch} with {len(progress.members)} members")
+        out.note(
+            f"Group {group.group_id} bumped its group epoch to {progress.epoch} with {len(progress.members)} members"
+        )
     return out
 
 
@@ -201,7 +204,7 @@ def timers_after_loading(group: ConsumerGroup, now: Now, rules: GroupRules) -> l
     return timers
 
 
-def is_late(group: ConsumerGroup, member_id: str, epoch: int) -> bool:
+def is_overdue(group: ConsumerGroup, member_id: str, epoch: int) -> bool:
     """Whether a member that was told to give up partitions has not moved since."""
     member = group.members.get(member_id)
     return member is not None and member.epoch == epoch and member.state is MemberState.UNREVOKED_PARTITIONS

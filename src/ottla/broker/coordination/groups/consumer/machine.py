@@ -7,13 +7,13 @@ the other; its offsets go along.
 from collections.abc import Callable
 
 from ottla.broker.coordination.effects import Decision, Now, SetTimer, TimerKey
-from ottla.broker.coordination.groups import joining, rebalancing
+from ottla.broker.coordination.groups.classic import joining, rebalancing
+from ottla.broker.coordination.groups.classic.group import ClassicGroup
 from ottla.broker.coordination.groups.consumer import classic_members, heartbeats, migration
 from ottla.broker.coordination.groups.consumer.events import ConsumerAnswer, ConsumerHeartbeat
 from ottla.broker.coordination.groups.consumer.group import ConsumerGroup, ConsumerState
 from ottla.broker.coordination.groups.consumer.members import JOINING_EPOCH, LEAVING_STATIC_EPOCH, ConsumerMember
 from ottla.broker.coordination.groups.events import GroupRules, Join, Joined, Leave, Left, Protocols, Sync, Synced
-from ottla.broker.coordination.groups.group import Group
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.consumer_group_records import ConsumerKey, ConsumerValue, GroupEpochKey
 from ottla.protocol.coordinator_records import GroupMetadataKey
@@ -24,7 +24,9 @@ CONSUMER_TIMERS = frozenset(
 
 
 class ConsumerGroups:
-    def __init__(self, classic: dict[str, Group], join_classic: Callable[[Join, Now, GroupRules], Decision]) -> None:
+    def __init__(
+        self, classic: dict[str, ClassicGroup], join_classic: Callable[[Join, Now, GroupRules], Decision]
+    ) -> None:
         self.groups: dict[str, ConsumerGroup] = {}
         self._classic = classic
         self._join_classic = join_classic
@@ -68,7 +70,9 @@ class ConsumerGroups:
             classic.answer_sync(member, Synced(ErrorCode.REBALANCE_IN_PROGRESS), out)
         for consumer in future.members.values():
             out.timers += heartbeats.session_timer(future, consumer, now, rules)
-        out.note(f"group {event.group_id}: upgraded to the consumer protocol at epoch {future.epoch}")
+        out.note(
+            f"Group {event.group_id} upgraded from the classic to the consumer protocol at group epoch {future.epoch}"
+        )
         return out
 
     def _leave(self, event: ConsumerHeartbeat, now: Now, rules: GroupRules) -> Decision:
@@ -135,10 +139,10 @@ class ConsumerGroups:
         if kind == heartbeats.SESSION_TIMER:
             return self._remove(group, [member], now, rules, f"session of {member_id} timed out")
         if kind == heartbeats.REBALANCE_TIMER:
-            is_late = heartbeats.is_late(group, member_id, int(details[0]))
+            is_overdue = heartbeats.is_overdue(group, member_id, int(details[0]))
         else:
-            is_late = classic_members.is_late(group, kind, member_id)
-        if is_late:
+            is_overdue = classic_members.is_overdue(group, kind, member_id)
+        if is_overdue:
             return self._remove(group, [member], now, rules, f"{member_id} did not follow in time")
         return Decision()
 
@@ -157,7 +161,7 @@ class ConsumerGroups:
         else:
             out = Decision(records=[*heartbeats.removal(group, gone, now, rules)])
         out.timers_if_lost += retry
-        out.note(f"group {group.group_id}: {reason}")
+        out.note(f"Group {group.group_id} rebalances: {reason}")
         return out
 
     def _downgrade(self, group: ConsumerGroup, now: Now, rules: GroupRules, leaving: str) -> Decision:
@@ -181,12 +185,12 @@ class ConsumerGroups:
         out.tickets_if_lost.append(event.ticket)
         offered = migration.protocols_of(group)
 
-        is_settled = group.state is ConsumerState.STABLE
+        was_stable = group.state is ConsumerState.STABLE
 
         def join() -> Decision:
             first = Decision()
             classic = self._adopt_protocols(group.group_id, offered, now, first)
-            if not is_settled:
+            if not was_stable:
                 rebalancing.prepare(classic, "downgraded to the classic protocol", now, rules, first)
             first.then = lambda: joining.on_join(classic, event, now, rules)
             return first
@@ -194,7 +198,7 @@ class ConsumerGroups:
         out.then = join
         return out
 
-    def _adopt_protocols(self, group_id: str, offered: dict[str, Protocols], now: Now, out: Decision) -> Group:
+    def _adopt_protocols(self, group_id: str, offered: dict[str, Protocols], now: Now, out: Decision) -> ClassicGroup:
         classic = self._classic[group_id]
         for member in classic.members.values():
             if member.member_id in offered:
@@ -223,7 +227,7 @@ class ConsumerGroups:
         if isinstance(key, GroupEpochKey) and value is None:
             del self.groups[key.group]
             if group.offsets:
-                self._classic[key.group] = Group(key.group)
+                self._classic[key.group] = ClassicGroup(key.group)
                 self._classic[key.group].offsets = group.offsets
             return
         group.replay(key, value)

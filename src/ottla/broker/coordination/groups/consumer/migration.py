@@ -5,24 +5,24 @@ and are told to join again. When the last member of the new protocol has gone, t
 members are called to a rebalance.
 """
 
+from ottla.broker.coordination.groups.classic.group import ClassicGroup
+from ottla.broker.coordination.groups.classic.members import Member
 from ottla.broker.coordination.groups.consumer import classic_wire
 from ottla.broker.coordination.groups.consumer.assignments import assignment_of, pairs
 from ottla.broker.coordination.groups.consumer.group import CONSUMER_PROTOCOL, ConsumerGroup
 from ottla.broker.coordination.groups.consumer.members import ClassicSide, ConsumerMember
 from ottla.broker.coordination.groups.events import GroupRules, Join, Protocols
-from ottla.broker.coordination.groups.group import Group
-from ottla.broker.coordination.groups.members import Member
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.coordinator_records import GroupMetadataValue, MemberMetadata
 from ottla.protocol.errors import MalformedMessage
 
 
-def can_upgrade(group: Group, rules: GroupRules) -> bool:
+def can_upgrade(group: ClassicGroup, rules: GroupRules) -> bool:
     consumer = rules.consumer
     return consumer.can_upgrade and group.uses_consumer_protocol and len(group.members) <= consumer.max_size
 
 
-def upgraded(group: Group, rules: GroupRules) -> ConsumerGroup:
+def upgraded(group: ClassicGroup, rules: GroupRules) -> ConsumerGroup:
     """The consumer group that a classic one would be: every member has what it was last assigned."""
     result = ConsumerGroup(group.group_id)
     try:
@@ -37,7 +37,7 @@ def upgraded(group: Group, rules: GroupRules) -> ConsumerGroup:
     return result
 
 
-def _put_upgraded(result: ConsumerGroup, group: Group, member: Member, rules: GroupRules) -> None:
+def _put_upgraded(result: ConsumerGroup, group: ClassicGroup, member: Member, rules: GroupRules) -> None:
     metadata = member.metadata_for(group.protocol) or member.protocols[0][1]
     subscription = classic_wire.read_subscription(metadata)
     # Two members cannot have the same partition here, whatever their leader thought.

@@ -65,14 +65,20 @@ class Progress:
         self.records.append((CurrentKey(name, new.member_id), new.as_current_record()))
         self.members[new.member_id] = new
 
-    def advance(self, member: ConsumerMember, owned: Assignment | None) -> ConsumerMember:
-        """The member as it asks to be -> the member as it is now."""
+    def advance(
+        self, member: ConsumerMember, owned: Assignment | None, *, wanted: frozenset[str] | None = None
+    ) -> ConsumerMember:
+        """The member as it asks to be -> the member as it is now. `wanted` is what it wanted before it may have come
+        to know of other topics; None if it has not."""
         name, member_id = self.group.group_id, member.member_id
         before = self.members.get(member_id)
         if before != member:
             self.records.append((MemberKey(name, member_id), member.as_member_record()))
         self.members[member_id] = member
         changed = before is None or (before.topics, before.regex) != (member.topics, member.regex)
+        if wanted is not None and member.regex is not None:
+            self._resolve_patterns(self._rules.topics)
+            changed = changed or self.group.names_of(member, self.regexes) != wanted
         self.refresh(changed=changed)
         if self.epoch > self.assignment_epoch:
             self._assign()
@@ -106,12 +112,22 @@ class Progress:
             del self.regexes[regex]
             self.records.append((RegexKey(self.group.group_id, regex), None))
         for regex in sorted(wanted):
-            found = _matching(regex, topics.candidates())
             known = self.regexes.get(regex)
+            found = self._seen_by_some(regex, _matching(regex, topics.candidates()), known)
             if known is None or known.topics != found:
                 value = RegexValue(found, 0 if known is None else known.version + 1, self._now_wall)
                 self.regexes[regex] = value
                 self.records.append((RegexKey(self.group.group_id, regex), value))
+
+    def _seen_by_some(self, regex: str, names: list[str], known: RegexValue | None) -> list[str]:
+        """Those of the names that a member with this pattern may know of: another one's rights do not help it."""
+        sights = self.group.sights
+        members = [member.member_id for member in self.members.values() if member.regex == regex]
+        heard_of = {sights[member_id] for member_id in members if member_id in sights}
+        if None in heard_of:
+            return names
+        kept = frozenset(known.topics) if known is not None and len(heard_of) < len(members) else frozenset()
+        return [name for name in names if name in kept or any(sight.sees(name) for sight in heard_of if sight)]
 
     def _assign(self) -> None:
         name, topics = self.group.group_id, self._rules.topics

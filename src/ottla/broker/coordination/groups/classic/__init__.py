@@ -1,0 +1,1 @@
+"""Groups of the classic protocol: members join, one of them assigns, all sync. Pure like all groups."""

@@ -1,0 +1,1 @@
+"""What handlers of several APIs share."""

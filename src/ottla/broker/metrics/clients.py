@@ -1,0 +1,25 @@
+"""What clients push about themselves, as metrics."""
+
+from collections.abc import Iterator
+
+from ottla.telemetry.declared import clients
+from ottla.telemetry.metric import Row
+from ottla.telemetry.pushed import ClientMetrics
+from ottla.telemetry.registry import Telemetry
+
+_METRICS = (
+    clients.INSTANCES,
+    clients.SUBSCRIPTION_REQUESTS,
+    clients.THROTTLED,
+    clients.PUSHES,
+    clients.FAILED_PUSHES,
+    clients.DROPPED,
+)
+
+
+def show(telemetry: Telemetry, metrics: ClientMetrics) -> None:
+    def read() -> Iterator[Row]:
+        yield (), (len(metrics), metrics.unknown, metrics.throttled, metrics.taken, metrics.failed, metrics.dropped)
+
+    telemetry.observe_together(_METRICS, read)
+    telemetry.pushed = metrics.tables

@@ -1,0 +1,1 @@
+"""Who may come in (TLS, SASL) and what they may do (access control lists), and the record of both."""

@@ -1,0 +1,1 @@
+"""SASL from the server's side. Each mechanism is a pure machine: what the client sent in, what it is told out."""

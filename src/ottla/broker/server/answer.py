@@ -1,0 +1,101 @@
+"""A request on its way through the broker, with the moments at which it passed from one stage to the next."""
+
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from ottla.broker.handlers.context import Call, Parked, Response
+
+
+class Answer(msgspec.Struct):
+    """What was asked, how the response begins, and the response or the promise of one.
+
+    The moments are those of Kafka's request metrics, in nanoseconds of a clock that never goes back. Neighbours share
+    a reading where nothing happens between them; a stage that was not reached is 0.
+    """
+
+    call: Call
+    correlation_id: int
+    flexible_header: bool
+    outcome: Response | Parked
+    bare: bool = False
+    """The response is a size and bytes, without a header: a token to a client that logs in the old way."""
+    received_ns: int = 0
+    """The last bytes of the request came out of the socket."""
+    dispatched_ns: int = 0
+    """Its turn came: requests that arrive together are worked on one after the other."""
+    local_done_ns: int = 0
+    """The handler returned, with a response or with something to wait for."""
+    replied_ns: int = 0
+    """The response was known. It may still wait for those of earlier requests."""
+    sending_ns: int = 0
+    """Its turn to be sent came. Kept, as what follows, only of what is watched (`AnswerWatch`)."""
+    sent_ns: int = 0
+    """Its last byte was taken by the socket."""
+    last_byte: int = 0
+    """Where the response ends in all that the connection ever sends."""
+    size: int = 0
+    """Of the request, in bytes."""
+    weight: int = 1
+    """For how many requests it stands: under load not every one is watched."""
+
+
+def note_sent(unsent: deque[Answer], sent: int, sending_ns: int, now_ns: int, watch: "AnswerWatch | None") -> None:
+    """So many bytes of the connection have left: those whose last is among them are answered."""
+    while unsent and unsent[0].last_byte <= sent:
+        answer = unsent.popleft()
+        answer.sending_ns = answer.sending_ns or sending_ns
+        answer.sent_ns = now_ns
+        for listener in watch.listeners if watch is not None else ():
+            listener(answer)
+    for answer in unsent:
+        answer.sending_ns = answer.sending_ns or sending_ns
+
+
+SLOW_NS = 10_000_000
+"""A request that took this long is watched in any case."""
+SAMPLED_ABOVE = 1_000
+SAMPLED_EVERY = 8
+
+
+class AnswerWatch:
+    """Which answers somebody is told of, when they have left, with their moments.
+
+    All of them while there are few; with more than a thousand a second one in eight stands for the others, and those
+    that took long are told of all the same and stand for themselves. So what is rare is never missed, and what is
+    frequent costs little. `left` is counted down by connections, without a call.
+    """
+
+    __slots__ = ("_taken", "every", "is_whole", "left", "listeners")
+
+    def __init__(self) -> None:
+        self.listeners: list[Callable[[Answer], None]] = []
+        self.is_whole = False
+        """Whether somebody wants every single one, whatever it costs."""
+        self.every = 1
+        self.left = 0
+        self._taken = 0
+
+    def take(self, answer: Answer) -> None:
+        """This one is watched."""
+        if self.left < 0:
+            self.left = self.every - 1
+        if answer.replied_ns - answer.received_ns < SLOW_NS:
+            self._taken += 1
+            answer.weight = self.every
+
+    def half_second_is_over(self) -> None:
+        came, self._taken = 2 * self._taken * self.every, 0
+        self.every = SAMPLED_EVERY if came > SAMPLED_ABOVE and not self.is_whole else 1
+
+
+class Slot:
+    """The place of one response in the order of the connection."""
+
+    __slots__ = ("answer", "response", "size")
+
+    def __init__(self, answer: Answer, size: int, response: Response | None = None) -> None:
+        self.answer = answer
+        self.size = size
+        self.response = response
