@@ -1,0 +1,18 @@
+"""How large schemas may be. Beyond it a request is refused; nobody else notices."""
+
+from typing import NamedTuple
+
+
+class SchemaLimits(NamedTuple):
+    schema_bytes_max: int = 1024 * 1024
+    """Of one schema's text, and of all that it refers to together."""
+    depth_max: int = 100
+    """Levels of nesting in a document."""
+    references_max: int = 500
+    """Direct and indirect, of one schema."""
+    steps_max: int = 50_000
+    """Of one comparison; more means a schema that was made to be expensive."""
+    protoc_seconds_max: float = 10.0
+
+
+LIMITS = SchemaLimits()
