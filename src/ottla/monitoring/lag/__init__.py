@@ -1,0 +1,1 @@
+"""Consumers' lag, judged as Burrow judges it: rules over a window of commits instead of thresholds."""
