@@ -4,6 +4,8 @@ from ottla.client.cluster import Cluster
 from ottla.client.settings import ClientSettings
 from ottla.spark import loop
 
+KAFKA_PREFIX = "kafka."
+"""Options of the data source that begin with it are settings of the client."""
 START_PATIENCE_S = 5.0
 """Long enough for a broker that is being started anew."""
 

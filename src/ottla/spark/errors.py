@@ -4,7 +4,7 @@ OttlaError
   InvalidOption   an option that is unknown, malformed, or contradicts another
   DataLoss        records that the query should have read are gone; `failOnDataLoss=false` goes on without them
   NoSuchTopic     a topic to write to is not there
-  PoisonedTransaction
+  IndeterminateTransaction
                   a task ran twice inside one transaction: the batch is aborted and written again
   LostTransaction what a batch wrote is gone although the batch counts as written; the message says what to do
 """
@@ -24,7 +24,7 @@ class NoSuchTopic(OttlaError):
     """Topics are created by people, or by brokers that are told to."""
 
 
-class PoisonedTransaction(OttlaError):
+class IndeterminateTransaction(OttlaError):
     """Nobody can tell which records of the first run are in the log."""
 
 

@@ -14,8 +14,10 @@ from pyspark.sql import SparkSession
 
 from ottla.config.java import Candidate, find_java
 from ottla.model.errors import OttlaError
-from ottla.spark.class_archive import archive_options
+from ottla.spark.class_archive import archive_options, archive_place, make_when_this_ends
+from ottla.spark.home import home_without_zip
 from ottla.spark.java import home_for_spark
+from ottla.spark.java_options import SHORT_LIVED, java_options
 
 LOCAL_MASTER = "local[*]"
 
@@ -27,8 +29,7 @@ LOG_LEVEL_VARIABLE = "OTTLA_SPARK_LOG_LEVEL"
 JAVA_OPTIONS_VARIABLE = "OTTLA_JAVA_OPTIONS"
 """More options for Spark's JVM, where there is no `--conf` to say them in."""
 _JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
-# Started with these and with its classes in an archive, a session costs a fifth of the processor time (measured).
-_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+_USERS_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOGGERS_THAT_ALSO_THROW = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 # Options and settings whose values Spark must not show in plans and configurations, beyond those it hides by itself.
@@ -36,6 +37,8 @@ _HIDDEN = r"(?i)secret|password|passwd|token|credential|access[.]?key|api[.]?key
 
 DEFAULTS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
+    # Every batch of a query needs the classes of the batch before it; by default only a hundred are kept.
+    "spark.sql.codegen.cache.maxEntries": "5000",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINT_MANAGER,
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -63,7 +66,7 @@ def build_session(
 ) -> SparkSession:
     """Start Spark, or get the session that runs; `conf` wins over what is set here.
 
-    `short_lived`: it will have little to do, so that Java should not spend time on making it quick.
+    `short_lived`: it will have little to do, or little at a time: Java should not spend time on making it quick.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = dict(DEFAULTS)
@@ -72,14 +75,14 @@ def build_session(
         settings.update(_LOOPBACK)
     starts = SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ
     java = find_java(os.environ, wanted_by="Spark") if starts else None
+    home = home_without_zip(master, conf or {}, os.environ) if starts else None
     if java is not None:
-        options = (
-            settings[_JAVA_OPTIONS],
-            archive_options(java, os.environ),
-            _SHORT_LIVED if short_lived else "",
-            os.environ.get(JAVA_OPTIONS_VARIABLE, ""),
-        )
-        settings[_JAVA_OPTIONS] = " ".join(text for text in options if text)
+        archive = archive_place(java, os.environ, home)
+        make_when_this_ends(archive)
+        more = os.environ.get(JAVA_OPTIONS_VARIABLE, "")
+        users = f"{more} {(conf or {}).get(_USERS_JAVA_OPTIONS, '')}"
+        ours = java_options(settings[_JAVA_OPTIONS], archive_options(archive), users, short_lived=short_lived)
+        settings[_JAVA_OPTIONS] = f"{ours} {more}".rstrip()
     settings.update(conf or {})
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
@@ -87,7 +90,7 @@ def build_session(
     if LOG_LEVEL_VARIABLE not in os.environ:
         for logger in _LOGGERS_THAT_ALSO_THROW:
             PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL)
-    with _environment_of_a_new_jvm(java):
+    with _environment_of_a_new_jvm(java, home):
         try:
             return builder.getOrCreate()
         except PySparkRuntimeError as error:
@@ -100,7 +103,7 @@ def build_session(
 
 
 @contextlib.contextmanager
-def _environment_of_a_new_jvm(java: Candidate | None) -> Iterator[None]:
+def _environment_of_a_new_jvm(java: Candidate | None, spark_home: Path | None) -> Iterator[None]:
     """What Spark's scripts need, only while they start: programs started later get the user's environment."""
     if java is None:
         yield
@@ -108,8 +111,10 @@ def _environment_of_a_new_jvm(java: Candidate | None) -> Iterator[None]:
     # The scripts start a small JVM that only says how to start the real one.
     wanted = {
         "JAVA_HOME": str(home_for_spark(java, os.environ)),
-        "SPARK_LAUNCHER_OPTS": os.environ.get("SPARK_LAUNCHER_OPTS", _SHORT_LIVED),
+        "SPARK_LAUNCHER_OPTS": os.environ.get("SPARK_LAUNCHER_OPTS", SHORT_LIVED),
     }
+    if spark_home is not None:
+        wanted["SPARK_HOME"] = str(spark_home)
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

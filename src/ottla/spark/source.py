@@ -19,9 +19,10 @@ from pyspark.sql.types import (
 )
 
 from ottla.spark.errors import InvalidOption
-from ottla.spark.options import wants_headers
+from ottla.spark.reading import kept_option
+from ottla.spark.reading.options import wants_headers
 from ottla.spark.task_planned import planned_in_task, without_it
-from ottla.spark.worker_heap import settle
+from ottla.spark.worker_heap import freeze_modules
 
 ROW = StructType(
     [
@@ -59,24 +60,28 @@ class OttlaDataSource(DataSource):
     # Each is imported when it is used: a worker that reads has no need for what writes.
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from ottla.spark.reader import BatchReader  # noqa: PLC0415
+        from ottla.spark.reading.reader import BatchReader  # noqa: PLC0415
 
         self._check(schema)
+        if kept_option.wants_it(self.options):
+            from ottla.spark.reading.kept_table import KeptTableReader  # noqa: PLC0415
+
+            return KeptTableReader(kept_option.without_it(self.options))
         return planned_in_task(BatchReader(without_it(self.options)), self.options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        from ottla.spark.reader import StreamReader  # noqa: PLC0415
+        from ottla.spark.reading.reader import StreamReader  # noqa: PLC0415
 
         self._check(schema)
         return StreamReader(self.options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from ottla.spark.writer import BatchWriter  # noqa: PLC0415
+        from ottla.spark.writing.writer import BatchWriter  # noqa: PLC0415
 
         return BatchWriter(self.options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        from ottla.spark.writer import StreamWriter  # noqa: PLC0415
+        from ottla.spark.writing.writer import StreamWriter  # noqa: PLC0415
 
-        settle()  # this process plans every batch of the stream
+        freeze_modules()  # this process plans every batch of the stream
         return StreamWriter(self.options, schema)

@@ -23,6 +23,7 @@ from ottla.spark.formats.csv_text import CsvFormat
 from ottla.spark.formats.json_text import JsonFormat
 from ottla.spark.formats.plain import RawFormat, TextFormat
 from ottla.spark.formats.protobuf import ProtobufFormat
+from ottla.spark.formats.registry_format import REGISTRY, RegistryFormat
 from ottla.spark.formats.spec import ERROR, PARSED, Format, FormatProblem, FormatSpec
 
 _KINDS: tuple[type[Format], ...] = (AvroFormat, CsvFormat, JsonFormat, ProtobufFormat, RawFormat, TextFormat)
@@ -41,7 +42,7 @@ def build_format(spec: FormatSpec) -> Format:
     kind = FORMATS.get(spec.name)
     if kind is None:
         raise FormatProblem(f"there is no format `{spec.name}`: choose one of {', '.join(sorted(FORMATS))}")
-    return kind(spec)
+    return RegistryFormat(spec) if spec.schema == REGISTRY else kind(spec)
 
 
 def check_format(spec: FormatSpec) -> None:
@@ -87,6 +88,17 @@ def encode(frame: DataFrame, spec: FormatSpec, columns: Sequence[str] | None = N
     return build_format(spec).encode(sf.struct(*(sf.col(f"`{name}`") for name in chosen)), row_type)
 
 
+def record_headers(frame: DataFrame, spec: FormatSpec, columns: Sequence[str] | None = None) -> Column | None:
+    """Headers that the format gives to every record: a schema's guid, with `framing: header`. None: it gives none."""
+    built = build_format(spec)
+    if not isinstance(built, RegistryFormat):
+        return None
+    chosen = list(columns) if columns is not None else frame.columns
+    found = built.record_headers(StructType([frame.schema[name] for name in chosen if name in frame.columns]))
+    pairs = [sf.struct(sf.lit(name).alias("key"), sf.lit(value).alias("value")) for name, value in found.items()]
+    return sf.array(*pairs) if pairs else None
+
+
 def to_format(
     frame: DataFrame,
     name: str,
@@ -99,4 +111,6 @@ def to_format(
 ) -> DataFrame:
     """The frame with a BINARY column (`value`) made of `columns`; the other columns stay, for `key` or `topic`."""
     spec = FormatSpec(name=name, schema=schema, options=options or {}, base_dir=base_dir or Path())
-    return frame.withColumn(column, encode(frame, spec, columns))
+    headers = record_headers(frame, spec, columns)
+    made = frame.withColumn(column, encode(frame, spec, columns))
+    return made if headers is None else made.withColumn("headers", headers)

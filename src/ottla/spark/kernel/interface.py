@@ -93,7 +93,7 @@ def cursor(
     return made
 
 
-class Room(NamedTuple):
+class ChunkCapacity(NamedTuple):
     """How much a chunk of columns can hold."""
 
     rows: int
@@ -103,8 +103,8 @@ class Room(NamedTuple):
     header_key_bytes: int
     header_value_bytes: int
 
-    def at_least(self, other: "Room") -> "Room":
-        return Room._make(map(max, self, other))
+    def at_least(self, other: "ChunkCapacity") -> "ChunkCapacity":
+        return ChunkCapacity._make(map(max, self, other))
 
 
 class _Columns(ctypes.Structure):
@@ -154,7 +154,7 @@ class Columns(_Columns):
     need_header_key_bytes: int
     need_header_value_bytes: int
 
-    def __init__(self, room: Room, *, with_headers: bool) -> None:
+    def __init__(self, room: ChunkCapacity, *, with_headers: bool) -> None:
         super().__init__()
         rows, key_bytes, value_bytes, headers, header_key_bytes, header_value_bytes = room
         self.rows_max, self.key_bytes_max, self.value_bytes_max = rows, key_bytes, value_bytes
@@ -176,9 +176,9 @@ class Columns(_Columns):
                 setattr(self, name, getattr(self, name.removesuffix("_at")).ctypes.data)
 
     @property
-    def needed(self) -> Room:
+    def needed(self) -> ChunkCapacity:
         """What the record needs at which parsing stopped as FULL."""
-        return Room(
+        return ChunkCapacity(
             1, self.need_key_bytes, self.need_value_bytes, self.need_headers, self.need_header_key_bytes,
             self.need_header_value_bytes,
         )  # fmt: skip

@@ -23,7 +23,7 @@ _MICROSECONDS = 1000
 _Headers = list[tuple[bytes, bytes | None]]
 
 
-class _Wrong(Exception):
+class _Malformed(Exception):
     """The records do not parse, for the reason given."""
 
     def __init__(self, status: Status) -> None:
@@ -42,7 +42,7 @@ class TwinKernel:
                     return Status.FULL
                 cursor.position = position
                 cursor.records_left -= 1
-        except _Wrong as wrong:
+        except _Malformed as wrong:
             return wrong.status
         return Status.DONE
 
@@ -71,19 +71,19 @@ def _parse_record(view: memoryview, cursor: Cursor, columns: Columns) -> int | N
     length, position = _read_int(view, cursor.position, cursor.length)
     end = position + length
     if length < 0 or end > cursor.length:
-        raise _Wrong(Status.CUT_SHORT)
+        raise _Malformed(Status.CUT_SHORT)
     if not length:
-        raise _Wrong(Status.CUT_SHORT)
+        raise _Malformed(Status.CUT_SHORT)
     timestamp_delta, position = _read_long(view, position + 1, end)  # one byte of unused attributes first
     offset_delta, position = _read_int(view, position, end)
     key, position = _read_bytes(view, position, end)
     value, position = _read_bytes(view, position, end)
     headers, position = _read_headers(view, position, end)
     if position != end:
-        raise _Wrong(Status.RECORD_LENGTH)
+        raise _Malformed(Status.RECORD_LENGTH)
     offset = cursor.base_offset + offset_delta
     if not _INT64_MIN <= offset <= _INT64_MAX:
-        raise _Wrong(Status.OFFSET)
+        raise _Malformed(Status.OFFSET)
     if not cursor.start <= offset < cursor.end:
         return end
     if not _has_room(columns, key, value, headers):
@@ -112,14 +112,14 @@ def _read_long(view: Buffer, position: int, end: int) -> tuple[int, int]:
         if shift == 70:
             break
     else:
-        raise _Wrong(Status.CUT_SHORT)
-    raise _Wrong(Status.VARINT)
+        raise _Malformed(Status.CUT_SHORT)
+    raise _Malformed(Status.VARINT)
 
 
 def _read_int(view: Buffer, position: int, end: int) -> tuple[int, int]:
     number, position = _read_long(view, position, end)
     if not -INT32_MAX - 1 <= number <= INT32_MAX:
-        raise _Wrong(Status.VARINT)
+        raise _Malformed(Status.VARINT)
     return number, position
 
 
@@ -128,19 +128,19 @@ def _read_bytes(view: Buffer, position: int, end: int) -> tuple[bytes | None, in
     if length < 0:
         return None, position
     if position + length > end:
-        raise _Wrong(Status.CUT_SHORT)
+        raise _Malformed(Status.CUT_SHORT)
     return bytes(view[position : position + length]), position + length
 
 
 def _read_headers(view: Buffer, position: int, end: int) -> tuple[_Headers, int]:
     count, position = _read_int(view, position, end)
     if count < 0 or count > end - position:
-        raise _Wrong(Status.HEADER_COUNT)
+        raise _Malformed(Status.HEADER_COUNT)
     headers: _Headers = []
     for _ in range(count):
         name, position = _read_bytes(view, position, end)
         if name is None or not _is_utf8(name):
-            raise _Wrong(Status.HEADER_NAME)
+            raise _Malformed(Status.HEADER_NAME)
         content, position = _read_bytes(view, position, end)
         headers.append((name, content))
     return headers, position

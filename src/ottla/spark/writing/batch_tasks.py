@@ -3,26 +3,34 @@
 Rows are encoded before they are moved, so that a shuffle carries a few large record batches and not millions of rows.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from ottla.client.producer import TransactionPart
 from ottla.client.producer_settings import ProducerSettings
 from ottla.model.names import TopicPartition
 from ottla.protocol.compression import Codec
-from ottla.spark.encode import Unsealed
-from ottla.spark.errors import PoisonedTransaction
+from ottla.spark.errors import IndeterminateTransaction
 from ottla.spark.kernel.arrow import Column
-from ottla.spark.rows_to_records import RowEncoding, encode_rows, produce
+from ottla.spark.kernel.interface import Int64s
+from ottla.spark.writing.copied import runs_of
+from ottla.spark.writing.encode import UnfinishedBatch, rows_by_partition
+from ottla.spark.writing.rows_to_records import RowEncoding, encode_rows, produce, send_batches
 
 ENCODED = (
     "task INT, topic STRING, partition INT, record_count INT, base_timestamp LONG, max_timestamp LONG, codec INT, "
     "payload BINARY"
 )
 WRITTEN = "stage INT, task LONG, topic STRING, partition INT, records LONG"
+WRITTEN_COPIES = f"{WRITTEN}, runs STRING"
+SOURCE_OFFSET = "source_offset"
+WRITTEN_BESIDE = f"{WRITTEN}, notes STRING"
 
 _ENCODED_TYPES: Mapping[str, pa.DataType] = {
     "task": pa.int32(),
@@ -71,17 +79,76 @@ class WriteRowsTask(NamedTuple):
         yield _written(produce(encode_rows(batches, self.encoding), self.encoding.settings, self.transaction))
 
 
+class WriteCopiesTask(NamedTuple):
+    """As WriteRowsTask, for rows with their partitions and the column `source_offset`: it tells where each went."""
+
+    encoding: RowEncoding
+    transaction: TransactionPart | None
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        _refuse_second_attempt(self.transaction)
+        sources: dict[TopicPartition, list[Int64s]] = {}
+
+        def watched() -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                offsets = batch.column(SOURCE_OFFSET).to_numpy()
+                topics, partitions = batch.column("topic").dictionary_encode(), batch.column("partition").to_numpy()
+                for topic, partition, rows in rows_by_partition(topics, partitions):
+                    sources.setdefault(TopicPartition(topic, partition), []).append(offsets[rows])
+                yield batch
+
+        sent = send_batches(encode_rows(watched(), self.encoding), self.encoding.settings, self.transaction)
+        runs = {at: runs_of(np.concatenate(parts), sent.appended.get(at, [])) for at, parts in sources.items()}
+        written = _written(sent.record_counts)
+        said: Column = pa.array([json.dumps(runs.get(at)) for at in sent.record_counts] or ["[]"], pa.string())
+        yield written.append_column("runs", said)
+
+
+class SideOutput(Protocol):
+    """Something else that takes the rows of a task, as they go by."""
+
+    def add(self, rows: pa.RecordBatch) -> None: ...
+
+    def done(self) -> str:
+        """What the driver has to know of it."""
+
+
+class WriteBesideTask(NamedTuple):
+    """As WriteRowsTask; and the column `row`, where it is not null, goes to others in the same pass."""
+
+    write: WriteRowsTask
+    others: Sequence[Callable[[], SideOutput]]
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        opened = [make() for make in self.others]
+
+        def records() -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                rows: Any = batch.column("row").drop_null()
+                if len(rows):
+                    for other in opened:
+                        other.add(pa.RecordBatch.from_struct_array(rows))
+                found = batch.drop_columns(["row"]).filter(pc.is_valid(batch.column("topic")))
+                if found.num_rows:
+                    yield found
+
+        for written in self.write.run(records()):
+            notes = json.dumps([other.done() for other in opened])
+            said: Column = pa.array([notes, *[None] * (written.num_rows - 1)], pa.string())
+            yield written.append_column("notes", said)
+
+
 def _refuse_second_attempt(transaction: TransactionPart | None) -> None:
     """The first attempt may have written, or may still write, in the same transaction with the same sequences."""
     context = TaskContext.get()
     if transaction is not None and context is not None and context.attemptNumber() > 0:
-        raise PoisonedTransaction(
+        raise IndeterminateTransaction(
             f"task {context.partitionId()} runs for the second time in one transaction; its first failure is in the "
             "executor's log. The batch is aborted and written again"
         )
 
 
-def _as_rows(batches: list[Unsealed], task_count: int) -> pa.RecordBatch:
+def _as_rows(batches: list[UnfinishedBatch], task_count: int) -> pa.RecordBatch:
     values = [
         [_task_of(batch, task_count) for batch in batches],
         *([getattr(batch, name) for batch in batches] for name in _HEAD),
@@ -91,16 +158,16 @@ def _as_rows(batches: list[Unsealed], task_count: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=list(_ENCODED_TYPES))
 
 
-def _task_of(batch: Unsealed, task_count: int) -> int:
+def _task_of(batch: UnfinishedBatch, task_count: int) -> int:
     """Neighbouring partitions go to different tasks; topics start at different ones. The same in every process."""
     return (sum(batch.topic.encode()) + batch.partition) % task_count
 
 
-def _as_records(rows: pa.RecordBatch) -> list[Unsealed]:
+def _as_records(rows: pa.RecordBatch) -> list[UnfinishedBatch]:
     columns = {name: rows.column(name).to_pylist() for name in _HEAD}
     payloads = rows.column("payload")
     return [
-        Unsealed(topic, partition, count, base, highest, memoryview(payloads[index].as_buffer()), Codec(codec))
+        UnfinishedBatch(topic, partition, count, base, highest, memoryview(payloads[index].as_buffer()), Codec(codec))
         for index, (topic, partition, count, base, highest, codec) in enumerate(zip(*columns.values(), strict=True))
     ]
 

@@ -10,8 +10,8 @@ from ottla.client.offsets import EARLIEST, LATEST, FoundOffset, list_offsets
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
 from ottla.spark.errors import DataLoss, InvalidOption
-from ottla.spark.offsets import missing_and_surplus
-from ottla.spark.options import Bound, BoundKind, ReadOptions, Subscription
+from ottla.spark.reading.offsets import missing_and_surplus
+from ottla.spark.reading.options import Bound, BoundKind, ReadOptions, Subscription
 
 Partitions = dict[TopicPartition, UUID]
 """Partitions with the ids of their topics: a topic that is made again has another id."""

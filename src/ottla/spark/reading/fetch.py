@@ -9,18 +9,18 @@ from ottla.client.fetch import Fetched, OffsetOutOfRange, PartitionFetcher, Topi
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
-from ottla.spark.decode import Decoder
 from ottla.spark.errors import DataLoss
-from ottla.spark.offsets import OffsetRange
-from ottla.spark.options import ReadOptions
-from ottla.spark.worker_heap import settle
+from ottla.spark.reading.decode import Decoder
+from ottla.spark.reading.offsets import OffsetRange
+from ottla.spark.reading.options import ReadOptions
+from ottla.spark.worker_heap import freeze_modules
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def read_range(wanted: OffsetRange, options: ReadOptions) -> Iterator[pa.RecordBatch]:
     """The records of a range, which may be fewer than its offsets: compaction and transactions leave gaps."""
-    settle()
+    freeze_modules()
     start: int | None = wanted.start
     while start is not None and start < wanted.end:
         decoder = Decoder(
@@ -72,7 +72,7 @@ def _after_loss(error: Exception, reached: int, wanted: OffsetRange, options: Re
             f"{what}. Records were deleted before the query read them (by retention, or with the topic). "
             "To go on without them, set failOnDataLoss=false"
         ) from error
-    _log.warning("data loss: %s; going on, as failOnDataLoss=false says", what)
+    logger.warning("Data loss: %s; going on, as failOnDataLoss=false says", what)
     if isinstance(error, OffsetOutOfRange) and error.log_start_offset > reached:
         return error.log_start_offset
     return None

@@ -31,18 +31,18 @@ from ottla.model.errors import ApiError, ErrorCode, OttlaError
 from ottla.model.names import TopicPartition
 from ottla.spark.connections import shared_cluster
 from ottla.spark.errors import LostTransaction
-from ottla.spark.transactions import (
+from ottla.spark.writing.transactions import (
     ONGOING,
     Decision,
-    Standing,
     TaskTransaction,
+    TransactionState,
+    decided_state,
     driver_id,
     is_task_id,
     last_note,
     notes_group,
     read_head,
     read_notes,
-    standing,
     task_ids_pattern,
     write_notes,
 )
@@ -78,16 +78,16 @@ async def take_over(settings: ProducerSettings, prefix: str) -> DriverPart:
     counted = {one.transactional_id(prefix): one for one in decided.transactions} if decided is not None else {}
     if decided is not None:
         await _finish(cluster, prefix, decided, version)
-    await _end_strays(cluster, prefix, counted)
+    await _abort_leftover_transactions(cluster, prefix, counted)
     return DriverPart(producer, version, None if decided is None else decided._replace(transactions=()))
 
 
-async def end_strays(settings: ProducerSettings, prefix: str) -> None:
+async def abort_leftover_transactions(settings: ProducerSettings, prefix: str) -> None:
     """Abort whatever this query's tasks have left open."""
-    await _end_strays(shared_cluster(settings.client), prefix, ())
+    await _abort_leftover_transactions(shared_cluster(settings.client), prefix, ())
 
 
-async def _end_strays(cluster: Cluster, prefix: str, counted: Collection[str]) -> None:
+async def _abort_leftover_transactions(cluster: Cluster, prefix: str, counted: Collection[str]) -> None:
     left = [one.transactional_id for one in await open_tasks(cluster, prefix) if one.transactional_id not in counted]
     await _each(left, lambda name: fence_producer(cluster, name))
 
@@ -95,11 +95,13 @@ async def _end_strays(cluster: Cluster, prefix: str, counted: Collection[str]) -
 async def _finish(cluster: Cluster, prefix: str, decision: Decision, version: int) -> None:
     """Commit what a decision left open, and notice what has been lost of it."""
     now = await _each(decision.transactions, lambda one: _describe(cluster, one.transactional_id(prefix)))
-    found = [(one, standing(one, state)) for one, state in zip(decision.transactions, now, strict=True)]
+    found = [(one, decided_state(one, state)) for one, state in zip(decision.transactions, now, strict=True)]
     for one, where in found:
-        if where is Standing.GONE:
+        if where is TransactionState.GONE:
             raise _lost(prefix, decision, one)
-    await commit_decided(cluster, prefix, decision, [one for one, where in found if where is Standing.OPEN], version)
+    await commit_decided(
+        cluster, prefix, decision, [one for one, where in found if where is TransactionState.OPEN], version
+    )
 
 
 async def read_decision(cluster: Cluster, prefix: str) -> Decision | None:
@@ -204,7 +206,7 @@ async def abort_by_epoch(
     cluster: Cluster, settings: ProducerSettings, transactional_id: str, producer: ProducerId
 ) -> None:
     """Abort a task's transaction by taking its id again, if nobody else has: so it never looks like one that ended in
-    the epoch of a decided one (see `transactions.standing`)."""
+    the epoch of a decided one (see `transactions.decided_state`)."""
     with contextlib.suppress(ProducerFenced, TransactionLost):
         await init_producer(cluster, transactional_id, settings.transaction_timeout_ms, held=producer)
 

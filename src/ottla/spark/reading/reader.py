@@ -19,14 +19,15 @@ from pyspark.sql.streaming.datasource import (
 from ottla.client.groups import commit_offsets
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
-from ottla.spark import loop, resolving
+from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
 from ottla.spark.errors import DataLoss, InvalidOption
-from ottla.spark.fetch import read_range
-from ottla.spark.offsets import OffsetRange, Offsets, StreamOffset, TopicIds, divide, limit_rows, waiting_rows
-from ottla.spark.options import BoundKind, ReadOptions, parse_read_options
+from ottla.spark.reading import resolving
+from ottla.spark.reading.fetch import read_range
+from ottla.spark.reading.offsets import OffsetRange, Offsets, StreamOffset, TopicIds, divide, limit_rows, waiting_rows
+from ottla.spark.reading.options import BoundKind, ReadOptions, parse_read_options
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 GONE_S_MAX = 3.0
 """Partitions are gone when not seen for so long: a broker that has just started may not know them yet."""
@@ -149,7 +150,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._topic_ids = resolving.topic_ids(partitions)
         return await resolving.latest(cluster, partitions, committed=self._options.consumer.fetch.committed)
 
-    async def _aim(self, target: dict[TopicPartition, int], start: StreamOffset) -> dict[TopicPartition, int]:
+    async def _bounded_target(
+        self, target: dict[TopicPartition, int], start: StreamOffset
+    ) -> dict[TopicPartition, int]:
         """The end of a run that reads what is there now.
 
         Spark may ask for it before it asks where the query starts. What came in between is not part of the run, and is
@@ -175,7 +178,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         await self._show_in_group(start)
         seen_before = self._topic_ids
         latest = (
-            await self._find_latest(start.offsets) if self._target is None else await self._aim(self._target, start)
+            await self._find_latest(start.offsets)
+            if self._target is None
+            else await self._bounded_target(self._target, start)
         )
         self._latest = latest
         made_again = self._made_again(start, seen_before)
@@ -224,7 +229,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"{what}, so records may have been missed. Topics were deleted, or shortened by retention, while the "
                 "query was behind or did not run. To go on with what is there, set failOnDataLoss=false"
             )
-        _log.warning("data loss: %s; going on, as failOnDataLoss=false says", what)
+        logger.warning("Data loss: %s; going on, as failOnDataLoss=false says", what)
 
     async def _plan(self, start_json: Mapping[str, object], end_json: Mapping[str, object]) -> list[OffsetRange]:
         start, end = StreamOffset.from_json(start_json), StreamOffset.from_json(end_json)

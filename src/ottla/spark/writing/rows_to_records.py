@@ -12,9 +12,9 @@ from ottla.client.transacting import NO_PRODUCER, init_producer
 from ottla.model.names import TopicPartition
 from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
-from ottla.spark.encode import Encoder, Unsealed, topics_of
-from ottla.spark.topic_partitions import partition_counts
-from ottla.spark.worker_heap import settle
+from ottla.spark.worker_heap import freeze_modules
+from ottla.spark.writing.encode import Encoder, UnfinishedBatch, topics_of
+from ottla.spark.writing.topic_partitions import partition_counts
 
 
 class RowEncoding(NamedTuple):
@@ -26,7 +26,7 @@ class RowEncoding(NamedTuple):
     """Topics with a compression of their own."""
 
 
-def encode_rows(batches: Iterable[pa.RecordBatch], encoding: RowEncoding) -> Iterator[list[Unsealed]]:
+def encode_rows(batches: Iterable[pa.RecordBatch], encoding: RowEncoding) -> Iterator[list[UnfinishedBatch]]:
     """Record batches as they fill, and at the end those that did not."""
     counts: dict[str, int] = {}
     encoders: dict[Compression, Encoder] = {}
@@ -65,10 +65,17 @@ def _by_compression(
 
 
 def produce(
-    batches: Iterable[list[Unsealed]], settings: ProducerSettings, transaction: TransactionPart | None
+    batches: Iterable[list[UnfinishedBatch]], settings: ProducerSettings, transaction: TransactionPart | None
 ) -> dict[TopicPartition, int]:
     """Send record batches and wait until the brokers have them all; how many records each partition got."""
-    settle()
+    return send_batches(batches, settings, transaction).record_counts
+
+
+def send_batches(
+    batches: Iterable[list[UnfinishedBatch]], settings: ProducerSettings, transaction: TransactionPart | None
+) -> Producer:
+    """As `produce`; the producer, which is closed, can tell where the batches went."""
+    freeze_modules()
     producer = loop.run(_open(settings, transaction))
     try:
         for full in batches:
@@ -76,7 +83,7 @@ def produce(
         loop.run(producer.flush())
     finally:
         loop.run(producer.close())
-    return producer.record_counts
+    return producer
 
 
 async def _open(settings: ProducerSettings, transaction: TransactionPart | None) -> Producer:

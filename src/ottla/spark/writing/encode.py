@@ -31,7 +31,7 @@ class UnwritableRows(OttlaError):
     """Rows that cannot become records: no topic, a partition that is not there, a header without a name."""
 
 
-class Unsealed(NamedTuple):
+class UnfinishedBatch(NamedTuple):
     """The records of one batch, compressed; producer id, epoch, sequence and CRC are still to come."""
 
     topic: str
@@ -66,8 +66,8 @@ class Encoder:
         self._default_topic = default_topic
         self._clock_ms = clock_ms
         self._kernel = kernel or chosen_kernel()
-        self._open: dict[tuple[str, int], _Filling] = {}
-        self._full: list[_Filling] = []
+        self._open: dict[tuple[str, int], _OpenBatch] = {}
+        self._full: list[_OpenBatch] = []
         self._spread = secrets.randbelow(1 << 30)
 
     @property
@@ -83,10 +83,10 @@ class Encoder:
         self._spread += 1
         now = self._clock_ms()
         rows = _rows(batch, now)
-        for topic, partition, selected in _by_partition(topics, partitions):
+        for topic, partition, selected in rows_by_partition(topics, partitions):
             self._append(topic, partition, rows, selected, now)
 
-    def take(self, full_only: bool) -> list[Unsealed]:
+    def take(self, full_only: bool) -> list[UnfinishedBatch]:
         """Batches that are full, or everything; they are no longer the encoder's."""
         taken, self._full = self._full, []
         if not full_only:
@@ -100,7 +100,7 @@ class Encoder:
             filling = self._open.get((topic, partition))
             if filling is None:
                 first = now if rows.timestamps is None else int(rows.timestamps[selected[at]])
-                filling = self._open[topic, partition] = _Filling(topic, partition, first, self._payload_bytes)
+                filling = self._open[topic, partition] = _OpenBatch(topic, partition, first, self._payload_bytes)
             payload = filling.payload
             payload.timestamp_delta = now - filling.base_timestamp
             payload.base_timestamp = filling.base_timestamp
@@ -116,17 +116,17 @@ class Encoder:
             else:  # one record larger than a batch should be: it gets a batch of its own
                 filling.payload = Payload(payload.need)
 
-    def _compressed(self, filling: "_Filling") -> Unsealed:
+    def _compressed(self, filling: "_OpenBatch") -> UnfinishedBatch:
         payload: Buffer = filling.payload.buffer[: filling.payload.used].data
         if self._codec:
             payload = compress(self._codec, payload, self._level)
-        return Unsealed(
+        return UnfinishedBatch(
             filling.topic, filling.partition, filling.payload.records, filling.base_timestamp, filling.max_timestamp,
             payload, self._codec,
         )  # fmt: skip
 
 
-class _Filling:
+class _OpenBatch:
     __slots__ = ("base_timestamp", "max_timestamp", "partition", "payload", "topic")
 
     def __init__(self, topic: str, partition: int, base_timestamp: int, capacity: int) -> None:
@@ -205,7 +205,7 @@ def _names(topics: TopicCodes) -> list[str]:
     return cast("list[str]", topics.dictionary.to_pylist())
 
 
-def _by_partition(topics: TopicCodes, partitions: Int32s) -> Iterator[tuple[str, int, Int64s]]:
+def rows_by_partition(topics: TopicCodes, partitions: Int32s) -> Iterator[tuple[str, int, Int64s]]:
     """The rows of each (topic, partition), in their order."""
     names = _names(topics)
     groups = topics.indices.to_numpy().astype(np.int64) << 32 | partitions

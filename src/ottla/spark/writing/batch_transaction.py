@@ -20,8 +20,10 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
 from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
-from ottla.spark.progress_notes import BatchNote, last_batch
-from ottla.spark.transactions import ABORTED
+from ottla.spark.writing.progress_notes import BatchNote, last_batch, positions_text
+from ottla.spark.writing.transactions import ABORTED
+
+NONE_ELSEWHERE: Mapping[TopicPartition, int] = {}
 
 _open: dict[tuple[str, str], "BatchTransaction"] = {}
 """By bootstrap servers and transactional id: a driver keeps its ids, so that not every batch has to take them anew."""
@@ -78,7 +80,7 @@ class BatchTransaction:
     async def begin(self) -> TransactionPart:
         """What tasks write with. Sequences start at 0 in every epoch, so each transaction has an epoch of its own."""
         if self._wants_epoch:
-            with _Losing(self):
+            with _LostOnFailure(self):
                 self._producer = await init_producer(
                     shared_cluster(self._settings.client), self._transactional_id,
                     self._settings.transaction_timeout_ms, held=self._producer,
@@ -87,23 +89,30 @@ class BatchTransaction:
         return TransactionPart(self._transactional_id, self._producer, self._version)
 
     async def commit(
-        self, batch_id: int, offsets: Mapping[TopicPartition, int], written: Sequence[TopicPartition]
+        self,
+        batch_id: int,
+        offsets: Mapping[TopicPartition, int],
+        written: Sequence[TopicPartition],
+        elsewhere: Mapping[TopicPartition, int] = NONE_ELSEWHERE,
     ) -> None:
-        """Make the batch visible, with the offsets it came from. `written` are partitions of its records."""
-        note = str(BatchNote(self._query, batch_id))
+        """Make the batch visible, with the offsets it came from. `written` are partitions of its records.
+
+        Positions `elsewhere` are of another cluster, whose topics need not be there in this one: they are noted.
+        """
+        note = str(BatchNote(self._query, batch_id, positions_text(elsewhere)))
         if offsets:
             await self._add_offsets(self._group, {at: TransactionalOffset(offsets[at], note) for at in offsets})
         elif written:
             await self._add_offsets(_notes_group(self._group), {min(written): TransactionalOffset(0, note)})
         else:
             return  # nothing was written and there is nothing to note: no transaction was begun
-        with _Losing(self):
+        with _LostOnFailure(self):
             await self._end(commit=True)
         self._last = batch_id
 
     async def abort(self) -> None:
         """Drop what was written. Fails if a younger driver has the id: then this one must stop."""
-        with _Losing(self):
+        with _LostOnFailure(self):
             try:
                 await self._end(commit=False)
             except TransactionLost:
@@ -111,7 +120,7 @@ class BatchTransaction:
                 self._wants_epoch = True
 
     async def _add_offsets(self, group: str, offsets: Mapping[TopicPartition, TransactionalOffset]) -> None:
-        with _Losing(self):
+        with _LostOnFailure(self):
             try:
                 await commit_offsets_in_transaction(
                     shared_cluster(self._settings.client), self._transactional_id, self._producer, group, offsets,
@@ -142,12 +151,12 @@ class BatchTransaction:
         )  # fmt: skip
         self._wants_epoch = self._version < SECOND
 
-    def lose(self) -> None:
+    def mark_lost(self) -> None:
         """Forget what is held: how the transaction ended is not known here, and the next batch asks."""
         self._is_lost = True
 
 
-class _Losing:
+class _LostOnFailure:
     """Whatever goes wrong inside, the transaction is not used again."""
 
     def __init__(self, transaction: BatchTransaction) -> None:
@@ -158,7 +167,7 @@ class _Losing:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if error is not None:
-            self._transaction.lose()
+            self._transaction.mark_lost()
 
 
 async def commit_plain_offsets(settings: ProducerSettings, group: str, offsets: Mapping[TopicPartition, int]) -> None:

@@ -5,8 +5,9 @@ partition from one task; the driver adds the source's offsets, noted with the ba
 batch whose note is already there is left alone. docs/decisions/0007-exactly-once-in-spark.md goes through the crashes.
 """
 
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple, Protocol
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -19,11 +20,29 @@ from ottla.client.producer_settings import Compression, ProducerSettings, parse_
 from ottla.model.errors import OttlaError
 from ottla.model.names import TopicPartition
 from ottla.spark import loop
-from ottla.spark.batch_tasks import ENCODED, WRITTEN, EncodeTask, WriteEncodedTask, WriteRowsTask
-from ottla.spark.batch_transaction import BatchTransaction, commit_plain_offsets, open_transaction
-from ottla.spark.errors import InvalidOption, PoisonedTransaction
+from ottla.spark.errors import IndeterminateTransaction, InvalidOption
 from ottla.spark.job_history import first_failure, was_stage_retried
-from ottla.spark.rows_to_records import RowEncoding
+from ottla.spark.writing.batch_tasks import (
+    ENCODED,
+    WRITTEN,
+    WRITTEN_BESIDE,
+    WRITTEN_COPIES,
+    EncodeTask,
+    SideOutput,
+    WriteBesideTask,
+    WriteCopiesTask,
+    WriteEncodedTask,
+    WriteRowsTask,
+)
+from ottla.spark.writing.batch_transaction import (
+    NONE_ELSEWHERE,
+    BatchTransaction,
+    commit_plain_offsets,
+    open_transaction,
+)
+from ottla.spark.writing.copied import CopyNotes, Run
+from ottla.spark.writing.notes import send_notes
+from ottla.spark.writing.rows_to_records import RowEncoding
 
 SMALL_BYTES = 4 * 1024 * 1024
 """Frames known to be no larger are written by one task: a shuffle would cost more than it spreads."""
@@ -40,7 +59,20 @@ class BatchWritten(NamedTuple):
     """The rows of each topic that got any."""
 
 
-class TornPartition(OttlaError):
+class PublishedBeside(Protocol):
+    """The driver's side of a sink that takes its rows in the same pass as the topics."""
+
+    rows: int
+    """How many were published."""
+
+    def task(self, run: int) -> Callable[[], SideOutput]:
+        """What the task of one run writes with. Only the last run counts."""
+
+    def publish(self, notes: Sequence[str]) -> None:
+        """All is written, and `notes` are what the tasks that count said: make it visible, once."""
+
+
+class PartitionWrittenTwice(OttlaError):
     """Two tasks wrote to one partition, whose order and sequences are then anyone's guess."""
 
 
@@ -52,26 +84,40 @@ def write_batch(
     group: str,
     batch_id: int,
     offsets: Mapping[TopicPartition, int],
+    elsewhere: Mapping[TopicPartition, int] = NONE_ELSEWHERE,
     query: str | None = None,
     compression: Mapping[str, str] | str = "none",
     delivery: Delivery = "exactly_once",
     is_small: bool | None = None,
+    beside: Sequence[PublishedBeside] = (),
+    has_headers: bool = False,
+    copying: CopyNotes | None = None,
 ) -> BatchWritten:
     """Write rows (key, value, headers, topic, partition, timestamp) and commit `offsets` for `group` with them.
 
     `client` has Kafka settings without a prefix (`bootstrap.servers`, `acks`, ...); `compression` is a codec for all
     topics, or one by topic. `query` is what stays the same from the checkpoint on; it is Spark's query id if not given.
-    Without source offsets the batch is noted in the group `<group>.batches`. `is_small` says that one task can well
-    write it all; if it is not known, Spark's own statistics decide.
+    Without source offsets the batch is noted in the group `<group>.batches`, with positions `elsewhere`: those of
+    sources in another cluster, whose group is told when this has returned (`show_progress`). `is_small` says that one
+    task can well write it all; if it is not known, Spark's own statistics decide.
+
+    `beside` are other sinks, of a small frame: its column `row` is what they get, in the same pass. They publish when
+    all is written, before the transaction ends; one that has done so before a crash is not to be named here again.
+    Rows without a topic are only for them. `has_headers`: no row's headers are null, which is quicker.
+
+    `copying` says that rows have their partition and the offset (`source_offset`) of the record that they copy, those
+    of one partition in one task: nothing is moved, and notes of where they went are part of the transaction.
     """
     settings = producer_settings(client)
     encoding = _encoding(settings, compression)
     spark_context = frame.sparkSession.sparkContext
     name = query or spark_context.getLocalProperty("sql.streaming.queryId") or transactional_id
-    job = _Job(_quick_headers(frame), encoding, _is_small(frame) if is_small is None else is_small)
+    rows = frame if has_headers else _quick_headers(frame)
+    job = _Job(rows, encoding, _is_small(frame) if is_small is None else is_small, beside, copying)
+    assert job.is_small or not beside, "what goes beside is written by one task"
     if delivery == "at_least_once":
         return _write_at_least_once(job, group, offsets)
-    if spark_context.getConf().get("spark.speculation", "false") == "true":
+    if spark_context._conf.get("spark.speculation", "false") == "true":  # `getConf` copies all of it, through py4j
         raise InvalidOption(
             "spark.speculation runs tasks twice at once, which one transaction cannot take: switch it off, "
             "or choose delivery at_least_once"
@@ -79,16 +125,31 @@ def write_batch(
     transaction = loop.run(open_transaction(settings, transactional_id, group, name))
     if transaction.has(batch_id):
         return BatchWritten(0, already_there=True)
-    return _write_exactly_once(job, transaction, batch_id, offsets)
+    return _write_exactly_once(job, transaction, batch_id, offsets, elsewhere)
+
+
+def show_progress(client: Mapping[str, str], group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Commit offsets to a group without a transaction: what is shown there decides nothing."""
+    if offsets:
+        loop.run(commit_plain_offsets(producer_settings(client), group, offsets))
 
 
 class _Job(NamedTuple):
     frame: DataFrame
     encoding: RowEncoding
     is_small: bool
+    beside: Sequence[PublishedBeside] = ()
+    copying: CopyNotes | None = None
 
-    def run(self, transaction: TransactionPart | None) -> list[Row]:
+    def run(self, transaction: TransactionPart | None, run: int) -> list[Row]:
         """Write all rows; what each task wrote to which partition."""
+        if self.beside:
+            task = WriteBesideTask(WriteRowsTask(self.encoding, transaction), [one.task(run) for one in self.beside])
+            return self.frame.coalesce(1).mapInArrow(task.run, WRITTEN_BESIDE).collect()
+        if self.copying is not None:
+            tasks = 1 if self.is_small else self.frame.sparkSession.sparkContext.defaultParallelism
+            placed = self.frame.coalesce(tasks)
+            return placed.mapInArrow(WriteCopiesTask(self.encoding, transaction).run, WRITTEN_COPIES).collect()
         if transaction is None or self.is_small:
             frame = self.frame.coalesce(1) if self.is_small else self.frame
             return frame.mapInArrow(WriteRowsTask(self.encoding, transaction).run, WRITTEN).collect()
@@ -99,23 +160,45 @@ class _Job(NamedTuple):
         placed = encoded.repartitionById(tasks, "task")
         return placed.mapInArrow(WriteEncodedTask(self.encoding.settings, transaction).run, WRITTEN).collect()
 
+    def write_notes(self, written: list[Row], transaction: TransactionPart) -> None:
+        if self.copying is None:
+            return
+        copied = {
+            TopicPartition(row.topic, row.partition): [Run(*run) for run in json.loads(row.runs)]
+            for row in written
+            if row.records
+        }
+        send_notes(self.copying.notes(copied), self.encoding.settings, transaction)
+
+    def publish(self, written: list[Row]) -> None:
+        if not self.beside:
+            return
+        notes = [json.loads(row.notes) for row in written if row.notes is not None]
+        for number, one in enumerate(self.beside):
+            one.publish([said[number] for said in notes])
+
 
 def _write_at_least_once(job: _Job, group: str, offsets: Mapping[TopicPartition, int]) -> BatchWritten:
-    written = job.run(None)
+    written = job.run(None, 1)
+    job.publish(written)
     if offsets:
         loop.run(commit_plain_offsets(job.encoding.settings, group, offsets))
     return _counted(written)
 
 
 def _write_exactly_once(
-    job: _Job, transaction: BatchTransaction, batch_id: int, offsets: Mapping[TopicPartition, int]
+    job: _Job,
+    transaction: BatchTransaction,
+    batch_id: int,
+    offsets: Mapping[TopicPartition, int],
+    elsewhere: Mapping[TopicPartition, int],
 ) -> BatchWritten:
     for run in range(1, RUNS_MAX + 1):
         part = loop.run(transaction.begin())
         try:
-            written = job.run(part)
+            written = job.run(part, run)
             _check_unbroken(job.frame, written)
-        except PoisonedTransaction:
+        except IndeterminateTransaction:
             loop.run(transaction.abort())
             if run == RUNS_MAX:
                 raise
@@ -124,14 +207,20 @@ def _write_exactly_once(
             loop.run(transaction.abort())  # which also finds out whether another driver has the id now
             if ProducerFenced.__name__ in str(error):
                 raise transaction.timed_out() from error
-            if run == RUNS_MAX or PoisonedTransaction.__name__ not in str(error):
+            if run == RUNS_MAX or IndeterminateTransaction.__name__ not in str(error):
                 raise _explained(job.frame, error) from error
             continue
         except BaseException:
             loop.run(transaction.abort())
             raise
+        try:
+            job.write_notes(written, part)
+            job.publish(written)
+        except BaseException:
+            loop.run(transaction.abort())
+            raise
         marks = [TopicPartition(row.topic, row.partition) for row in written if row.records]
-        loop.run(transaction.commit(batch_id, offsets, marks))
+        loop.run(transaction.commit(batch_id, offsets, marks, elsewhere))
         break
     return _counted(written)
 
@@ -152,17 +241,17 @@ def _check_unbroken(frame: DataFrame, written: list[Row]) -> None:
             continue
         partition = TopicPartition(row.topic, row.partition)
         if writers.setdefault(partition, row.task) != row.task:
-            raise TornPartition(f"two tasks wrote to {partition}; nothing of the batch was kept")
+            raise PartitionWrittenTwice(f"two tasks wrote to {partition}; nothing of the batch was kept")
     if was_stage_retried(frame.sparkSession, {row.stage for row in written}):
-        raise PoisonedTransaction("Spark ran the writing stage of this batch a second time")
+        raise IndeterminateTransaction("Spark ran the writing stage of this batch a second time")
 
 
 def _explained(frame: DataFrame, error: PySparkException | Py4JJavaError) -> Exception:
     """Where a second attempt only says that it was one, tell what the first one died of."""
-    if PoisonedTransaction.__name__ not in str(error):
+    if IndeterminateTransaction.__name__ not in str(error):
         return error
     reason = first_failure(frame.sparkSession)
-    return PoisonedTransaction(f"a task of the batch failed {RUNS_MAX} times; the first failure: {reason}")
+    return IndeterminateTransaction(f"a task of the batch failed {RUNS_MAX} times; the first failure: {reason}")
 
 
 def _encoding(settings: ProducerSettings, compression: Mapping[str, str] | str) -> RowEncoding:

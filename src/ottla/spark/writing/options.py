@@ -12,9 +12,9 @@ from ottla.client.producer import ALL
 from ottla.client.producer_settings import ProducerSettings, producer_settings
 from ottla.model.errors import ApiError
 from ottla.model.names import check_topic_name
+from ottla.spark.connections import KAFKA_PREFIX
 from ottla.spark.errors import InvalidOption
-from ottla.spark.options import KAFKA_PREFIX
-from ottla.spark.transactions import PREFIX_LENGTH_MAX, default_prefix
+from ottla.spark.writing.transactions import PREFIX_LENGTH_MAX, default_prefix
 
 WRITE_OPTIONS = ("delivery", "topic", "transactionalIdPrefix")
 _BY_SPARK = frozenset({"checkpointlocation", "queryname"})

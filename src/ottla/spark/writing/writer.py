@@ -18,23 +18,23 @@ from ottla.client.transacting import init_producer, transaction_version
 from ottla.model.errors import OttlaError
 from ottla.model.names import TopicPartition
 from ottla.spark import loop
-from ottla.spark.commit import (
+from ottla.spark.connections import shared_cluster
+from ottla.spark.errors import InvalidOption
+from ottla.spark.worker_heap import freeze_modules
+from ottla.spark.writing.commit import (
     DriverPart,
     abort_by_epoch,
+    abort_leftover_transactions,
     abort_undecided,
     check_open,
     commit_decided,
     commit_tasks,
     decide,
-    end_strays,
     take_over,
 )
-from ottla.spark.connections import shared_cluster
-from ottla.spark.errors import InvalidOption
-from ottla.spark.rows_to_records import RowEncoding, encode_rows, produce
-from ottla.spark.transactions import Decision, TaskTransaction, task_id
-from ottla.spark.worker_heap import settle
-from ottla.spark.write_options import RECORD_COLUMNS, Delivery, WriteOptions, check_columns, parse_write_options
+from ottla.spark.writing.options import RECORD_COLUMNS, Delivery, WriteOptions, check_columns, parse_write_options
+from ottla.spark.writing.rows_to_records import RowEncoding, encode_rows, produce
+from ottla.spark.writing.transactions import Decision, TaskTransaction, task_id
 
 ATTEMPT_IDS = 16
 ABORT_SECONDS_MAX = 20.0
@@ -140,7 +140,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return TaskWritten(TaskMessage(transaction, partitions, query, self._driver))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        settle()
+        freeze_modules()
         found = _messages(messages)
         prefix = self._options.prefix
         transactions = tuple(one.transaction for one in found if one.transaction is not None)
@@ -195,7 +195,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         if self._options.delivery is Delivery.EXACTLY_ONCE:
-            loop.run(end_strays(self._options.producer, self._prefix))
+            loop.run(abort_leftover_transactions(self._options.producer, self._prefix))
 
     async def _commit(self, transactions: Sequence[TaskTransaction]) -> None:
         cluster = shared_cluster(self._options.producer.client)

@@ -10,10 +10,9 @@ from ottla.client.errors import ClientError
 from ottla.client.settings import ConsumerSettings, consumer_settings
 from ottla.model.errors import ApiError
 from ottla.model.names import TopicPartition, check_topic_name
+from ottla.spark.connections import KAFKA_PREFIX
 from ottla.spark.errors import InvalidOption
-from ottla.spark.offsets import EARLIEST, LATEST, NO_OFFSETS, Offsets, parse_assignment, parse_offsets
-
-KAFKA_PREFIX = "kafka."
+from ottla.spark.reading.offsets import EARLIEST, LATEST, NO_OFFSETS, Offsets, parse_assignment, parse_offsets
 
 READ_OPTIONS = (
     "assign", "subscribe", "subscribePattern",

@@ -10,7 +10,7 @@ from ottla.protocol.errors import CorruptBatch
 from ottla.protocol.records import BATCH_OVERHEAD, BatchHeader, check_crc, decode_batch, iterate_batches
 from ottla.spark.kernel.arrow import Column, binary_column, buffer, column, constant_text, int32_column
 from ottla.spark.kernel.choice import chosen_kernel
-from ottla.spark.kernel.interface import REASONS, Columns, Cursor, Kernel, Room, Status, cursor
+from ottla.spark.kernel.interface import REASONS, ChunkCapacity, Columns, Cursor, Kernel, Status, cursor
 
 HEADER_TYPE = pa.struct([("key", pa.string()), ("value", pa.binary())])
 HEADERS_TYPE = pa.list_(pa.field("element", HEADER_TYPE))
@@ -156,7 +156,7 @@ class _RowBuilder:
 
     def __init__(self, topic: str, partition: int, rows_max: int, with_headers: bool) -> None:
         self._with_headers = with_headers
-        self._room = Room(
+        self._room = ChunkCapacity(
             rows_max, CHUNK_BYTES, CHUNK_BYTES, 4 * rows_max if with_headers else 0, CHUNK_BYTES if with_headers else 0,
             CHUNK_BYTES if with_headers else 0,
         )  # fmt: skip
@@ -180,7 +180,7 @@ class _RowBuilder:
         if rows:
             self._runs.append((rows, kind))
 
-    def take(self, room: Room | None = None) -> pa.RecordBatch | None:
+    def take(self, room: ChunkCapacity | None = None) -> pa.RecordBatch | None:
         """The rows so far as a batch; the next ones get at least the room asked for."""
         columns, runs = self._columns, self._runs
         self._columns = None

@@ -135,7 +135,7 @@ def last_note(notes: Iterable[str]) -> str | None:
     return max(ours)[1] if ours else None
 
 
-class Standing(Enum):
+class TransactionState(Enum):
     """Where a decided transaction is, by what its coordinator says of the id."""
 
     OPEN = "open"
@@ -143,14 +143,14 @@ class Standing(Enum):
     GONE = "gone"
 
 
-def standing(one: TaskTransaction, now: TransactionDescription | None) -> Standing:
+def decided_state(one: TaskTransaction, now: TransactionDescription | None) -> TransactionState:
     """Aborted is what stayed open until its timeout. An id that has been taken since was taken by a later batch, and
     no batch begins before the one before it is done; one that is forgotten was at rest for days."""
     if now is None or now.producer_id != one.producer.id or now.producer_epoch > one.producer.epoch + 1:
-        return Standing.DONE
+        return TransactionState.DONE
     if now.producer_epoch == one.producer.epoch and now.state == ONGOING:
-        return Standing.OPEN
-    return Standing.GONE if now.state in ABORTED else Standing.DONE
+        return TransactionState.OPEN
+    return TransactionState.GONE if now.state in ABORTED else TransactionState.DONE
 
 
 def _entries(parts: Iterable[str]) -> Iterable[TaskTransaction]:

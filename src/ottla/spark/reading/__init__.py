@@ -1,0 +1,1 @@
+"""From topics to frames: options and offsets, readers, records as Arrow."""

@@ -1,0 +1,1 @@
+"""From frames to topics: writers of streams and of micro-batches, their transactions, rows as records."""
