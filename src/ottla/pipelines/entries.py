@@ -14,6 +14,7 @@ from ottla.pipelines.spec import Entry, kind_of
 from ottla.pipelines.steps.base import Step
 from ottla.pipelines.steps.registry import STEPS
 from ottla.pipelines.structs import Problem, read_struct
+from ottla.spark.formats.registry_format import REGISTRY
 
 T = TypeVar("T", Source, Sink, Step)
 
@@ -41,6 +42,8 @@ class Entries:
         records = part.RAW and str(own.get("format")) not in getattr(part, "COLUMN_FORMATS", frozenset())
         if records:
             taken = {key: own.pop(key) for key in READING_KEYS if key in own}
+            if taken.get("schema") == REGISTRY and isinstance(own.get("topic"), str):
+                taken["format_options"] = {"topic": own["topic"], **(taken.get("format_options") or {})}
             reading = self._reading(taken, place)
         if self._instance(part, own, place, f"source `{kind}`") is None or (records and reading is None):
             return None

@@ -42,6 +42,15 @@ REJECTED = StructType(
 )
 """The schema of rejected rows, from the step that rejects them to the dead-letter topic."""
 
+MARK = "__rejected"
+"""Why a row was rejected; null for the good ones. Where rows are marked, a failed one stays in the frame, so that
+nothing has to be read twice: steps pass it on as it is, and the last one of all makes a dead letter of it."""
+
+MARK_TYPE = StructType([field for field in REJECTED.fields if field.name != "origin"])
+
+HIDDEN = frozenset({ORIGIN, MARK})
+"""Columns that are not the user's."""
+
 TOPIC_ROW = StructType(
     [
         StructField("key", BinaryType()),
@@ -56,4 +65,4 @@ TOPIC_ROW = StructType(
 
 
 def without_origin(frame: DataFrame) -> DataFrame:
-    return frame.drop(ORIGIN)
+    return frame.drop(ORIGIN, MARK)

@@ -5,24 +5,23 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ottla.client.security import SECURITY_SETTINGS
-from ottla.client.settings import CLIENT_SETTINGS
 from ottla.model.errors import ApiError
 from ottla.model.names import check_topic_name
+from ottla.pipelines.cluster_lint import client_problems, cluster_problems, mixed_clusters
 from ottla.pipelines.durations import seconds_of
 from ottla.pipelines.entries import Entries
 from ottla.pipelines.errors import InvalidPipeline
 from ottla.pipelines.loading import Document, load
 from ottla.pipelines.parts import CheckedPipeline, PhaseParts, StepPart
-from ottla.pipelines.registry import hint
 from ottla.pipelines.secrets import misspelt, references
+from ottla.pipelines.spark_grammar import Refuses
 from ottla.pipelines.spec import Case, Errors, Limits, Phase, Pipeline
+from ottla.pipelines.sql_lint import check_sql
 from ottla.pipelines.steps.base import INPUT
 from ottla.pipelines.structs import Problem, at, read_struct
 
-BOOTSTRAP = "bootstrap.servers"
-
-_HIDDEN_CLIENT_SETTINGS = ("client.sasl.", "client.ssl.")
+_CLIENT = re.compile(r"(clusters\.[^.]+\.)?client\.")
+_HIDDEN_CLIENT_SETTING = re.compile(r"(clusters\.[^.]+\.)?client\.(sasl|ssl)\.")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _PHASE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _FRAME_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
@@ -36,9 +35,39 @@ def check_file(path: Path) -> CheckedPipeline:
 def check(document: Document) -> CheckedPipeline:
     checked, problems = find_problems(document)
     if problems or checked is None:
-        listed = [f"{document.where(place)}: {text}" if place else text for place, text in problems]
-        raise InvalidPipeline(str(document.path), listed)
+        raise _invalid(document, problems)
     return checked
+
+
+def check_with_sql(path: Path, refuses: Refuses) -> tuple[CheckedPipeline, list[str]]:
+    """As `check_file`, and the file's SQL, too. With it comes what could not be checked."""
+    document = load(path)
+    checked, problems = find_problems(document)
+    unchecked: list[Problem] = []
+    if checked is not None and _is_whole(checked):
+        found = check_sql(checked, refuses)
+        problems, unchecked = problems + found.problems, found.unchecked
+    if problems or checked is None:
+        raise _invalid(document, problems)
+    return checked, [_placed(document, each) for each in unchecked]
+
+
+def _is_whole(checked: CheckedPipeline) -> bool:
+    """Every entry has become a part, so that a name that is missing is not one that was left out."""
+    return all(
+        (len(parts.sources), len(parts.tables), len(parts.steps), len(parts.sinks))
+        == (len(phase.sources), len(phase.tables), len(phase.steps), len(phase.sinks))
+        for phase, parts in zip(checked.spec.all_phases(), checked.phases, strict=True)
+    )
+
+
+def _invalid(document: Document, problems: list[Problem]) -> InvalidPipeline:
+    return InvalidPipeline(str(document.path), [_placed(document, each) for each in problems])
+
+
+def _placed(document: Document, problem: Problem) -> str:
+    place, text = problem
+    return f"{document.where(place)}: {text}" if place else text
 
 
 def find_problems(document: Document) -> tuple[CheckedPipeline | None, list[Problem]]:
@@ -130,18 +159,7 @@ def _settings(spec: Pipeline) -> list[Problem]:
             problems.append((f"phases[{number}].name", "wants letters, digits, `_` and `-`"))
         elif name in names[:number]:
             problems.append((f"phases[{number}].name", f"there is a phase `{name}` already"))
-    return problems + _client(spec)
-
-
-def _client(spec: Pipeline) -> list[Problem]:
-    problems: list[Problem] = []
-    known = sorted((CLIENT_SETTINGS | SECURITY_SETTINGS) - {BOOTSTRAP})
-    for name in spec.client:
-        if name == BOOTSTRAP:
-            problems.append((f"client.{name}", "the brokers are the pipeline's `bootstrap`"))
-        elif name not in known:
-            problems.append((f"client.{name}", f"the client has no setting `{name}`{hint(name, known)}"))
-    return problems
+    return problems + client_problems(spec.client, "client") + cluster_problems(spec)
 
 
 def _check_phase(phase: Phase, place: str, base_dir: Path) -> tuple[PhaseParts, list[Problem]]:
@@ -169,7 +187,7 @@ def _check_phase(phase: Phase, place: str, base_dir: Path) -> tuple[PhaseParts, 
     deliveries = {entry.get("delivery", "exactly_once") for entry in phase.sinks if "topic" in entry}
     if len(deliveries) > 1:
         problems.append((at(place, "sinks"), "topics are written together, so they share one `delivery`"))
-    return parts, problems + _names(phase, parts, place)
+    return parts, problems + mixed_clusters(parts, place) + _names(phase, parts, place)
 
 
 def _named(parts: Iterable[Any]) -> Iterable[tuple[str, Any]]:
@@ -259,11 +277,11 @@ def _secrets_in_the_wrong_place(values: Mapping[str, Any]) -> list[Problem]:
         if not references(value):
             continue
         problems += [(place, text) for text in misspelt(value)]
-        if place == "bootstrap":
+        if place == "bootstrap" or re.fullmatch(r"clusters\.[^.]+\.bootstrap", place):
             problems.append((place, "an address is no secret: leave it out and export OTTLA_BOOTSTRAP"))
-        elif place.startswith("client.") and not place.startswith(_HIDDEN_CLIENT_SETTINGS):
+        elif _CLIENT.match(place) and not _HIDDEN_CLIENT_SETTING.match(place):
             problems.append((place, "Spark shows this setting in its plans; only those of sasl and ssl are hidden"))
-        elif not re.match(r"(phases\[\d+\]\.)?(sources|tables|sinks|client)\b", place):
+        elif not re.match(r"(phases\[\d+\]\.)?(sources|tables|sinks|client)\b", place) and not _CLIENT.match(place):
             problems.append((place, "a secret can stand in sources, tables, sinks and client only"))
     return problems
 

@@ -15,6 +15,9 @@ from ottla.pipelines.steps.base import Step
 
 P = TypeVar("P")
 
+CLUSTER = "cluster"
+"""The key of an entry that says which of the file's clusters it means."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
@@ -35,6 +38,11 @@ class SourcePart:
     entry: Entry
     """What its `Options` are made from; secrets are still references."""
     reading: Reading | None
+
+    @property
+    def cluster(self) -> str | None:
+        """The named cluster that it reads; None: the pipeline's own, or none at all."""
+        return self.entry.get(CLUSTER)
 
     def open(self, secrets: Secrets) -> Source:
         return _open(self.type, self.entry, secrets)
@@ -61,6 +69,10 @@ class SinkPart:
     type: type[Sink]
     entry: Entry
     input: str | None
+
+    @property
+    def cluster(self) -> str | None:
+        return self.entry.get(CLUSTER)
 
     def open(self, secrets: Secrets) -> Sink:
         return _open(self.type, self.entry, secrets)

@@ -1,15 +1,18 @@
 """Which queries a pipeline becomes: pure, so that it can be shown and tested without Spark.
 
 Sinks that read the same frame share a query. Of its steps, those up to the last stateful one are part of Spark's
-streaming plan, because their state lives there; so is every step that combines streams. The rest runs on each batch as
-a static frame, where rows can be set aside without reading anything twice.
+streaming plan, because their state lives there; so is every step that combines streams, and what follows as long as it
+looks at each row by itself: what is in the stream is planned once. The rest runs on each batch as a static frame.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 from ottla.pipelines.connectors.options import shown_entry
+from ottla.pipelines.connectors.transactional import is_transactional
 from ottla.pipelines.parts import CheckedPipeline, PhaseParts, SinkPart, SourcePart, StepPart
 from ottla.pipelines.spec import ONLY_PHASE
 
@@ -33,10 +36,25 @@ class QueryPlan:
     """The consumer group that shows how far it has come."""
     transactional_id: str
     dead_letter: str | None
+    source_cluster: str | None = None
+    """The named cluster that its topics are read from; None: the pipeline's own."""
+    target_cluster: str | None = None
+    """The one that its topics, dead letters among them, are written to."""
+    in_line: bool = False
+    """Every step works on what the step before it made: then rows that fail are marked, and stay in the frame."""
 
     @property
     def writes_topics(self) -> bool:
-        return self.dead_letter is not None or any(sink.kind == TOPIC for sink in self.sinks)
+        return self.dead_letter is not None or any(is_transactional(sink.type) for sink in self.sinks)
+
+    @property
+    def crosses_clusters(self) -> bool:
+        """Reads topics here and writes topics there: no transaction can hold both."""
+        return self.writes_topics and self.source_cluster != self.target_cluster and self.reads_topics
+
+    @property
+    def reads_topics(self) -> bool:
+        return any(part.kind == TOPIC for part in self.sources.values())
 
     @property
     def steps(self) -> list[StepPart]:
@@ -77,7 +95,10 @@ def _plan_query(
 ) -> QueryPlan:
     steps, names = _needed(phase, target)
     sources = {name: part for name, part in phase.sources.items() if name in names}
+    in_line = _in_line(steps, list(sources))
     split = _split(steps, list(sources), target)
+    if in_line:
+        split += _row_by_row(steps[split:], checked.base_dir)
     topics = [part.name for part in sources.values() if part.kind == TOPIC]
     frame = [target] if target else []
     phase_name = [] if phase.name == ONLY_PHASE and len(topics) == 1 else [phase.name]
@@ -95,7 +116,16 @@ def _plan_query(
         group=".".join(["ottla", checked.name, *phase_name, *topics[: len(topics) == 1], *frame, *version]),
         transactional_id=".".join(["ottla", checked.name, name, *version]),
         dead_letter=checked.spec.errors.dead_letter,
+        source_cluster=next((part.cluster for part in sources.values() if part.kind == TOPIC), None),
+        target_cluster=_target_cluster(checked, sinks),
+        in_line=in_line,
     )
+
+
+def _target_cluster(checked: CheckedPipeline, sinks: list[SinkPart]) -> str | None:
+    """The check of the file sees to it that there is one."""
+    topics = [sink.cluster for sink in sinks if is_transactional(sink.type)]
+    return topics[0] if topics else checked.spec.errors.dead_letter_cluster
 
 
 def _needed(phase: PhaseParts, target: str | None) -> tuple[list[StepPart], set[str]]:
@@ -153,6 +183,40 @@ def _one_frame_is_enough(steps: Sequence[StepPart], sources: Sequence[str], targ
     return not any(step.input in hidden or step.words & hidden for step in steps[count:])
 
 
+def _in_line(steps: Sequence[StepPart], sources: Sequence[str]) -> bool:
+    """Whether no step looks back at a frame that is not its input. Words that only look like names count as names."""
+    if len(sources) != 1:
+        return False
+    given: str | None = sources[0]
+    behind: set[str] = set()
+    for step in steps:
+        if step.input not in {None, given} or step.words & behind:
+            return False
+        behind |= {given} if given else set()
+        given = step.result
+    return True
+
+
+def _row_by_row(steps: Sequence[StepPart], base_dir: Path) -> int:
+    """How many of the steps, from the first on, are as well planned once for all batches as anew for each."""
+    alike = (is_row_by_row(step, base_dir) for step in steps)
+    return sum(1 for _ in takewhile(bool, alike))
+
+
+def has_batches_without_records(query: QueryPlan, *, once: bool) -> bool:
+    """Whether a batch of no records can change anything. What goes by the clock always has something to do: to read
+    what is there now would never end."""
+    stateful = [step.step for step in query.streaming_steps if step.step.STATEFUL]
+    if once and any(getattr(step, "GOES_BY_THE_CLOCK", False) for step in stateful):
+        return False
+    return not all(getattr(step, "QUIET_WITHOUT_ROWS", False) for step in stateful)
+
+
+def is_row_by_row(step: StepPart, base_dir: Path) -> bool:
+    asked = getattr(step.step, "row_by_row", None)
+    return asked is not None and bool(asked(base_dir))
+
+
 # How a plan looks.
 
 
@@ -169,6 +233,7 @@ def describe(plan: Plan) -> dict[str, object]:
                 "per_batch": [step.label for step in query.batch_steps],
                 "sinks": {sink.name: _shown(sink) for sink in query.sinks},
                 "dead_letter": query.dead_letter,
+                "clusters": {"source": query.source_cluster, "target": query.target_cluster},
                 "group": query.group,
                 "transactional_id": query.transactional_id if query.writes_topics else None,
             }
@@ -198,6 +263,10 @@ def tree_lines(plan: Plan) -> Iterator[tuple[int, str]]:
         if query.dead_letter:
             yield 2, f"dead letters: topic {query.dead_letter}"
         once = "topics and offsets in one transaction per batch" if query.writes_topics else "offsets after each batch"
+        if query.crosses_clusters:
+            once = (
+                "topics and the batch's number in one transaction of the target, then offsets in the source's cluster"
+            )
         yield 2, f"progress: group {query.group}, {once}"
 
 

@@ -1,4 +1,4 @@
-"""`${env:NAME}` and `${file:PATH}` in a pipeline file: filled in late, and never shown.
+"""`${env:NAME}` and `${file:PATH}` in a pipeline file: filled in last of all, and never shown.
 
 A file keeps its references until a connector is opened. `Secrets` knows every value that it has given out, and takes
 them out of any text that leaves the process. Passwords that somebody wrote into the file itself are hidden as well.

@@ -14,6 +14,13 @@ Entry = dict[str, Any]
 ONLY_PHASE = "main"
 
 
+class ClusterEntry(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Brokers with a name, for files that know more than one cluster."""
+
+    bootstrap: str
+    client: dict[str, str] = {}
+
+
 class Phase(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """One part of a pipeline that runs on its own. Phases meet in topics or other places that both know."""
 
@@ -30,6 +37,8 @@ class Errors(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     """How often in a row a failed query is started again before the pipeline is given up."""
     dead_letter: str | None = None
     """The topic for records that cannot be read, break a rule or fail in a step. None: the first of them stops us."""
+    dead_letter_cluster: str | None = None
+    """Where that topic is. By default where the query's other topics are."""
     restart: Literal["always", "on-failure", "never"] = "on-failure"
     """`always`: after `retries`, too, with the longest pause; `never`: the first failure is the last."""
     backoff: str = "1 second"
@@ -61,6 +70,8 @@ class Pipeline(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
     """The brokers, if the command line names none."""
     client: dict[str, str] = {}
     """Settings of the Kafka client: `security.protocol`, `sasl.username`, ..."""
+    clusters: dict[str, ClusterEntry] = {}
+    """Other clusters, by the names that topics mean them by (`cluster: east`)."""
     sources: dict[str, Entry] = {}
     tables: dict[str, Entry] = {}
     steps: list[Entry] = []

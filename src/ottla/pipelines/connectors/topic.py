@@ -19,16 +19,25 @@ from ottla.model.errors import ApiError, OttlaError
 from ottla.model.names import check_topic_name
 from ottla.pipelines.connectors.base import Batch, SourceContext, Written
 from ottla.pipelines.connectors.options import ConnectorOptions
+from ottla.pipelines.connectors.transactional import TopicTarget
 from ottla.pipelines.errors import ConnectorProblem
 from ottla.pipelines.secrets import references
-from ottla.spark.formats.api import build_format, check_format, encode
+from ottla.spark.formats.api import build_format, check_format, encode, record_headers
+from ottla.spark.formats.registry_format import REGISTRY
 from ottla.spark.formats.spec import FormatSpec
+from ottla.spark.reading import kept_option
+from ottla.spark.reading.kept_table import KeptTableReader
 from ottla.spark.source import HEADERS
-from ottla.spark.task_planned import task_options
 
 Positive = Annotated[int, Meta(ge=1)]
 
+BROADCAST_RECORDS = 50_000
+"""A table in a stream whose topic has no more when the query starts is sent to every task: no shuffle."""
+
+_CLUSTER = "Which of the file's `clusters` it is in; by default the one that `bootstrap` names"
 _PATTERN = re.compile(r"/(?P<pattern>.+)/")
+_PLAIN_FORMATS = frozenset({"json", "csv", "text", "raw"})
+"""Written by Spark's own expressions."""
 
 
 class TopicSourceOptions(ConnectorOptions, frozen=True, kw_only=True):
@@ -38,6 +47,7 @@ class TopicSourceOptions(ConnectorOptions, frozen=True, kw_only=True):
             description="A topic, a list of topics, or a pattern between slashes, `/orders-.*/`, which finds new ones"
         ),
     ]
+    cluster: Annotated[str | None, Meta(description=_CLUSTER)] = None
     start: Annotated[
         str,
         Meta(description="Where a new pipeline begins: `earliest`, `latest` or a time such as `2026-01-31T12:00:00Z`"),
@@ -111,7 +121,12 @@ class TopicSource:
         options = self._connection(context)
         if self._options.start not in ("earliest", "latest"):
             options["startingTimestamp"] = str(_milliseconds(self._options.start))
-        return context.spark.read.format("ottla").options(**options, **task_options(fresh=context.fresh)).load()
+        reader = context.spark.read.format("ottla").options(**options)
+        if not context.fresh:
+            return reader.load()
+        table = reader.option(kept_option.OPTION, "true").load()
+        # Not more than what every task can well be sent; asked again at every start.
+        return table.hint("broadcast") if KeptTableReader(options).records() <= BROADCAST_RECORDS else table
 
     def _connection(self, context: SourceContext) -> dict[str, str]:
         options = {f"kafka.{name}": value for name, value in context.client.items()}
@@ -146,6 +161,7 @@ def latest_by_key(records: DataFrame) -> DataFrame:
 
 class TopicSinkOptions(ConnectorOptions, frozen=True, kw_only=True):
     topic: Annotated[str, Meta(description="The topic; it is made if it is not there")]
+    cluster: Annotated[str | None, Meta(description=_CLUSTER)] = None
     key: Annotated[
         str | None,
         Meta(description="The key: a column or a SQL expression, as text; a binary column as it is. By default none"),
@@ -202,25 +218,43 @@ class TopicSink:
             return [str(error)]
         return []
 
-    def rows(self, frame: DataFrame, base_dir: Path) -> DataFrame:
-        """The records, in the shape of `frames.TOPIC_ROW`."""
+    def target(self) -> TopicTarget:
+        options = self.options
+        return TopicTarget(
+            topic=options.topic,
+            compression=options.compression,
+            exactly_once=options.delivery == "exactly_once",
+            in_plan=options.format in _PLAIN_FORMATS,
+        )
+
+    def columns(self, frame: DataFrame, base_dir: Path) -> list[Column]:
         options = self.options
         null = sf.lit(None)
-        return frame.select(
+        return [
             _bytes(frame, options.key).alias("key"),
             encode(frame, self._format(base_dir), options.columns).alias("value"),
-            self._headers(frame).alias("headers"),
+            self._all_headers(frame, base_dir).alias("headers"),
             sf.lit(options.topic).alias("topic"),
             (sf.expr(options.partition) if options.partition else null).cast("int").alias("partition"),
             (sf.expr(options.timestamp) if options.timestamp else null).cast("timestamp").alias("timestamp"),
-        )
+        ]
 
     def write(self, frame: DataFrame, batch: Batch) -> Written:
         raise ConnectorProblem("topics are written by the runner, all of a batch in one transaction")
 
     def _format(self, base_dir: Path) -> FormatSpec:
         options = self.options
-        return FormatSpec(name=options.format, schema=options.schema, options=options.format_options, base_dir=base_dir)
+        told = {"topic": options.topic} if options.schema == REGISTRY else {}
+        own = {**told, **options.format_options}
+        return FormatSpec(name=options.format, schema=options.schema, options=own, base_dir=base_dir)
+
+    def _all_headers(self, frame: DataFrame, base_dir: Path) -> Column:
+        """Those that were asked for, and those of the format."""
+        more = record_headers(frame, self._format(base_dir), self.options.columns)
+        own = self._headers(frame)
+        if more is None:
+            return own
+        return sf.concat(sf.coalesce(own, sf.array().cast(HEADERS)), more.cast(HEADERS))
 
     def _headers(self, frame: DataFrame) -> Column:
         if not self.options.headers:

@@ -16,24 +16,27 @@ from typing import Protocol
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from ottla.model.errors import OttlaError
 from ottla.model.names import TopicPartition
 from ottla.pipelines.connectors.base import Batch, Sink, Source, SourceContext
-from ottla.pipelines.connectors.topic import TopicSink
+from ottla.pipelines.connectors.transactional import CopyingSink, TransactionalSink, transactional
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.frames import TOPIC_ROW, without_origin
-from ottla.pipelines.parts import StepPart
+from ottla.pipelines.frames import MARK, TOPIC_ROW, without_origin
+from ottla.pipelines.parts import SourcePart, StepPart
 from ottla.pipelines.plan import QueryPlan
 from ottla.pipelines.runner import dead_letters
-from ottla.pipelines.runner.chain import CARRIED, Chain, uncarry, unread_in_table
-from ottla.pipelines.runner.deployment import Deployment
-from ottla.spark.batch_writer import BatchWritten, write_batch
+from ottla.pipelines.runner.chain import Chain, uncarry, unread_in_table
+from ottla.pipelines.runner.deployment import SMALL_RECORDS, Deployment
+from ottla.pipelines.runner.finishing import ROW, Finishing, finishing
+from ottla.spark.writing.batch_writer import BatchWritten, PublishedBeside, show_progress, write_batch
 
+PARQUET_CODEC = "spark.sql.parquet.compression.codec"
 TABLES_LOOK_SECONDS = 60.0
 """So often it is counted what cannot be read in tables: that reads them once more."""
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class StopRequested(PipelineError):
@@ -60,6 +63,9 @@ class BatchNotes(Protocol):
     def offsets(self, spark: SparkSession, batch_id: int) -> Mapping[TopicPartition, int]:
         """Where the sources stand behind this batch."""
 
+    def records(self, spark: SparkSession, batch_id: int) -> int | None:
+        """About how many records the batch has read; None if that is not known."""
+
 
 class BatchWork:
     """What is done with every batch of one query. Called by Spark, one batch at a time."""
@@ -73,6 +79,7 @@ class BatchWork:
         self._idle = threading.Event()
         self._idle.set()
         self._look_at_tables_at = 0.0
+        self._finishing: Finishing | None = None
         secrets = deployment.secrets
         self._sinks: list[tuple[str, Sink]] = [(part.name, part.open(secrets)) for part in query.sinks]
         self._tables: list[tuple[str, Source]] = [(name, part.open(secrets)) for name, part in query.tables.items()]
@@ -89,8 +96,23 @@ class BatchWork:
     def wait_until_idle(self, seconds: float) -> bool:
         return self._idle.wait(seconds)
 
+    def finished(self, frame: DataFrame) -> DataFrame:
+        """The streaming part of the plan with its end, if that is all there is: then batches are only written."""
+        query, spark = self._query, frame.sparkSession
+        if query.batch_steps or not query.in_line:
+            return frame
+        codec = spark.conf.get(PARQUET_CODEC) or "snappy"
+        row = without_origin(frame).schema
+        self._finishing = finishing(query, self._sinks, row, self._deployment.checked.base_dir, codec)
+        return frame if self._finishing is None else self._finishing.finish(frame)
+
     def run(self, frame: DataFrame, batch_id: int) -> None:
         """One micro-batch: the streaming part is behind it, the other steps and the sinks are ahead."""
+        if self._finishing is not None:
+            self._write_finished(self._finishing, frame, batch_id)
+            self._look_at_tables(frame.sparkSession)
+            self.counters.batches += 1
+            return
         with kept_frames() as keep:
             chain = static_chain(self._query, self._deployment, frame.sparkSession, keep)
             self._add_tables(chain, self._query.batch_steps)
@@ -110,10 +132,10 @@ class BatchWork:
         self.counters.batches += 1
 
     def _add_tables(self, chain: Chain, steps: Sequence[StepPart]) -> None:
-        wanted = {word for step in steps for word in (*step.words, step.input)}
+        wanted = words_of(steps)
         for name, table in self._tables:
             if name in wanted:
-                context = source_context(self._deployment, chain.spark, name)
+                context = source_context(self._deployment, chain.spark, self._query.tables[name])
                 chain.add_table(self._query.tables[name], table.table(context))
 
     def _look_at_tables(self, spark: SparkSession) -> None:
@@ -124,10 +146,10 @@ class BatchWork:
         for name, table in self._tables:
             part = self._query.tables[name]
             try:
-                frame = table.table(source_context(self._deployment, spark, name))
+                frame = table.table(source_context(self._deployment, spark, part))
                 count, example = unread_in_table(part, frame, self._deployment.checked.base_dir)
             except (OttlaError, PySparkException) as error:
-                _log.debug("the table %s could not be looked at: %s", name, error)
+                logger.debug("The table %s could not be looked at: %s", name, error)
                 continue
             if count and count != self.counters.unread_in_tables.get(name):
                 records = "1 record" if count == 1 else f"{count} records"
@@ -138,11 +160,11 @@ class BatchWork:
 
     def _through_steps(self, chain: Chain, frame: DataFrame) -> DataFrame:
         query = self._query
-        if query.streaming_steps:
-            if CARRIED in frame.columns:
+        if query.streaming_steps or query.in_line:
+            if MARK in frame.columns and not chain.marking:
                 frame, rejected = uncarry(chain.keep(frame))
                 chain.rejected.append(rejected)
-            before = query.streaming_steps[-1].result
+            before = query.streaming_steps[-1].result if query.streaming_steps else next(iter(query.sources))
             if before is not None:
                 chain.named[before] = frame
         else:
@@ -151,15 +173,43 @@ class BatchWork:
         result = chain.apply(query.batch_steps, frame)
         return result if query.target is None else chain.named[query.target]
 
+    def _write_finished(self, end: Finishing, frame: DataFrame, batch_id: int) -> None:
+        """The frame is what is written: topics, dead letters and files in one pass, if one task is enough for it."""
+        spark = frame.sparkSession
+        records = self._notes.records(spark, batch_id)
+        is_small = records is not None and records <= SMALL_RECORDS
+        if not end.files:
+            self._count_topics(self._write_topics(spark, frame, batch_id, is_small=is_small))
+            return
+        names = TOPIC_ROW.names
+        if not is_small:
+            with kept_frames() as keep:
+                kept = keep(frame)
+                rows = kept.filter(sf.col(ROW).isNotNull()).select(f"{ROW}.*")
+                for name, sink in end.files:
+                    written = sink.write(rows, self._batch(spark, batch_id, name))
+                    self._count(name, None if written.already_there else written.rows)
+                topics = kept.filter(sf.col("topic").isNotNull()).select(*names)
+                self._count_topics(self._write_topics(spark, topics, batch_id))
+            return
+        asked = {name: sink.beside(self._batch(spark, batch_id, name), end.codec) for name, sink in end.files}
+        beside = {name: answer for name, answer in asked.items() if answer is not None}
+        if not beside:
+            frame = frame.filter(sf.col("topic").isNotNull()).select(*names)
+        self._count_topics(self._write_topics(spark, frame, batch_id, is_small=True, beside=[*beside.values()]))
+        for name, published in beside.items():
+            self._count(name, published.rows)
+
     def _write(self, chain: Chain, result: DataFrame, batch_id: int) -> None:
+        result = chain.set_aside(result)
         rows = without_origin(result)
         # Where no step comes after a frame that is kept already, keeping its rows as well would only cost.
         if len(self._sinks) > 1 and (self._query.batch_steps or not chain.rejecting):
             rows = chain.keep(rows)
         topics: list[DataFrame] = []
         for name, sink in self._sinks:
-            if isinstance(sink, TopicSink):
-                topics.append(sink.rows(rows, self._deployment.checked.base_dir))
+            if isinstance(sink, TransactionalSink):
+                topics.append(rows.select(*sink.columns(rows, self._deployment.checked.base_dir)))
             else:
                 written = sink.write(rows, self._batch(chain.spark, batch_id, name))
                 self._count(name, None if written.already_there else written.rows)
@@ -169,20 +219,56 @@ class BatchWork:
             together = reduce(DataFrame.unionByName, topics) if topics else chain.spark.createDataFrame([], TOPIC_ROW)
             self._count_topics(self._write_topics(chain.spark, together.to(TOPIC_ROW), batch_id))
 
-    def _write_topics(self, spark: SparkSession, rows: DataFrame, batch_id: int) -> BatchWritten:
-        sinks = [sink.options for _, sink in self._sinks if isinstance(sink, TopicSink)]
-        exactly_once = not sinks or any(options.delivery == "exactly_once" for options in sinks)
-        return write_batch(
+    def _write_topics(
+        self,
+        spark: SparkSession,
+        rows: DataFrame,
+        batch_id: int,
+        *,
+        is_small: bool | None = None,
+        beside: Sequence[PublishedBeside] = (),
+    ) -> BatchWritten:
+        """The rows of a plan that ends with `Finishing` are typed, headers and all."""
+        targets = [sink.target() for _, sink in transactional(self._sinks)]
+        exactly_once = not targets or any(target.exactly_once for target in targets)
+        positions = self._notes.offsets(spark, batch_id)
+        copying = next((sink for _, sink in self._sinks if isinstance(sink, CopyingSink)), None)
+        if copying is not None:
+            copying.prepare(self._deployment.kafka(self._query.target_cluster), positions)
+        crosses = self._query.crosses_clusters
+        group, offsets = (self._query.group, {} if crosses else positions)
+        if copying is not None:  # then the target has partitions by which it can keep them
+            group = f"{group}.positions"
+            offsets = {copying.written_to(at): position for at, position in positions.items()}
+        written = write_batch(
             rows,
-            client=self._deployment.kafka,
+            client=self._deployment.kafka(self._query.target_cluster),
             transactional_id=self._query.transactional_id,
-            group=self._query.group,
+            group=group,
             batch_id=batch_id,
-            offsets=self._notes.offsets(spark, batch_id),
+            offsets=offsets,
+            elsewhere=positions if crosses and copying is None else {},
             query=self._notes.identity(spark),
-            compression={options.topic: options.compression for options in sinks},
+            compression={target.topic: target.compression for target in targets if target.topic}
+            if copying is None
+            else targets[0].compression,
             delivery="exactly_once" if exactly_once else "at_least_once",
+            is_small=is_small,
+            beside=beside,
+            has_headers=self._finishing is not None,
+            copying=copying,
         )
+        if crosses:
+            self._tell_source(positions)
+        return written
+
+    def _tell_source(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Show progress in the cluster of the sources, for lag alone: what counts is in the target's transaction."""
+        source = self._query.source_cluster
+        try:
+            show_progress(self._deployment.kafka(source), self._query.group, positions)
+        except OttlaError as error:
+            self.counters.warnings.append(f"the group {self._query.group} does not show this batch: {error}")
 
     def _batch(self, spark: SparkSession, batch_id: int, sink: str) -> Batch:
         deployment = self._deployment
@@ -202,12 +288,12 @@ class BatchWork:
 
     def _count_topics(self, written: BatchWritten) -> None:
         """Sinks that write to one topic share its count: which of them a record came from is not told."""
-        names = {sink.options.topic: name for name, sink in self._sinks if isinstance(sink, TopicSink)}
+        names: dict[str | None, str] = {sink.target().topic: name for name, sink in transactional(self._sinks)}
         for topic, rows in written.by_topic.items():
             if topic == self._query.dead_letter:
                 self.counters.dead_letters += rows
-            elif topic in names:
-                self._count(names[topic], rows)
+            elif topic in names or None in names:
+                self._count(names.get(topic) or names[None], rows)
 
 
 def static_chain(
@@ -220,7 +306,13 @@ def static_chain(
         streaming=False,
         rejecting=query.dead_letter is not None,
         keep=keep,
+        marking=query.dead_letter is not None and query.in_line,
     )
+
+
+def words_of(steps: Sequence[StepPart]) -> set[str | None]:
+    """All that the steps may mean a frame by."""
+    return {word for step in steps for word in (*step.words, step.input)}
 
 
 def all_steps(chain: Chain, query: QueryPlan, sources: Mapping[str, DataFrame]) -> DataFrame:
@@ -231,17 +323,17 @@ def all_steps(chain: Chain, query: QueryPlan, sources: Mapping[str, DataFrame]) 
 
 
 def source_context(
-    deployment: Deployment, spark: SparkSession, name: str, group: str | None = None, *, fresh: bool = False
+    deployment: Deployment, spark: SparkSession, part: SourcePart, group: str | None = None, *, fresh: bool = False
 ) -> SourceContext:
     return SourceContext(
         spark=spark,
         pipeline=deployment.plan.name,
-        name=name,
-        bootstrap=deployment.bootstrap,
+        name=part.name,
+        bootstrap=deployment.brokers(part.cluster),
         base_dir=deployment.checked.base_dir,
         state_dir=deployment.version_folder,
         max_records=deployment.checked.spec.limits.max_records,
-        client=deployment.client,
+        client=deployment.client(part.cluster),
         group=group,
         fresh=fresh,
     )

@@ -95,7 +95,7 @@ def _result(
             raise FatalFailure(f"`given` has nothing for the table {name}")
         chain.add_table(part, source_frame(spark, part, case.given[name], base_dir))
     sources = {name: source_frame(spark, part, case.given[name], base_dir) for name, part in query.sources.items()}
-    result = all_steps(chain, query, sources)
+    result = chain.set_aside(all_steps(chain, query, sources))
     letters = [_letter(row.asDict(recursive=True)) for frame in chain.rejected for row in frame.collect()]
     return result, letters
 

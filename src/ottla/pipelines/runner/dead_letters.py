@@ -4,7 +4,7 @@ A dead letter is the original record (key, value, headers) with headers that say
 them; those that do not apply are left out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -31,12 +31,17 @@ ROW_CHARS_MAX = 100_000
 def topic_rows(rejected: Sequence[DataFrame], pipeline: str, topic: str) -> DataFrame:
     """In the shape of `frames.TOPIC_ROW`. A row that never was a record has its JSON as the value."""
     rows = reduce(DataFrame.unionByName, rejected)
-    origin = sf.col("origin")
+    said = {name: sf.col(name) for name in ("step", "error", "row")}
+    return rows.select(*letter_columns(sf.col("origin"), said, pipeline, topic))
+
+
+def letter_columns(origin: Column, why: Mapping[str, Column], pipeline: str, topic: str) -> list[Column]:
+    """`why` has the `step`, the `error` and the `row` as JSON."""
     said = {
         PIPELINE: sf.lit(pipeline),
-        STEP: sf.col("step"),
-        MESSAGE: sf.substring("error", 1, MESSAGE_CHARS_MAX),
-        ROW: sf.substring("row", 1, ROW_CHARS_MAX),
+        STEP: why["step"],
+        MESSAGE: sf.substring(why["error"], 1, MESSAGE_CHARS_MAX),
+        ROW: sf.substring(why["row"], 1, ROW_CHARS_MAX),
         SOURCE: origin["source"],
         TOPIC: origin["topic"],
         PARTITION: origin["partition"].cast("string"),
@@ -46,15 +51,15 @@ def topic_rows(rejected: Sequence[DataFrame], pipeline: str, topic: str) -> Data
     added = sf.array(*(_header(name, value) for name, value in said.items()))
     known = sf.coalesce(origin["headers"], sf.array().cast(HEADERS))
     was_record = origin["topic"].isNotNull()  # its value may well be null
-    value = sf.when(was_record, origin["value"]).otherwise(sf.coalesce(origin["value"], sf.col("row").cast("binary")))
-    return rows.select(
+    value = sf.when(was_record, origin["value"]).otherwise(sf.coalesce(origin["value"], why["row"].cast("binary")))
+    return [
         origin["key"].alias("key"),
         value.alias("value"),
         sf.concat(known, sf.filter(added, lambda header: header["value"].isNotNull())).cast(HEADERS).alias("headers"),
         sf.lit(topic).alias("topic"),
         sf.lit(None).cast("int").alias("partition"),
         sf.lit(None).cast("timestamp").alias("timestamp"),
-    )
+    ]
 
 
 def _header(name: str, value: Column) -> Column:

@@ -8,12 +8,17 @@ from ottla.pipelines.parts import CheckedPipeline
 from ottla.pipelines.plan import Plan, QueryPlan
 from ottla.pipelines.secrets import Secrets
 
+SMALL_RECORDS = 20_000
+"""A batch of no more is written by one task: more of them, and a shuffle between, would cost more than they spread."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
     plan: Plan
     secrets: Secrets
     bootstrap: str
+    bootstrap_from: str = "--bootstrap-server"
+    """Which option, file or variable names the brokers, for messages."""
     folder: Path
     """The pipeline's own folder in the state folder."""
     version: str | None = None
@@ -23,16 +28,29 @@ class Deployment:
     def checked(self) -> CheckedPipeline:
         return self.plan.checked
 
-    @property
-    def client(self) -> Mapping[str, str]:
+    def client(self, cluster: str | None) -> Mapping[str, str]:
         """Kafka client settings with their secrets, without the brokers. Only who connects needs them."""
-        self.secrets.learn(self.checked.spec.client)
-        filled: dict[str, str] = self.secrets.fill_in(self.checked.spec.client)
+        spec = self.checked.spec
+        client = spec.client if cluster is None else spec.clusters[cluster].client
+        self.secrets.learn(client)
+        filled: dict[str, str] = self.secrets.fill_in(client)
         return filled
 
+    def brokers(self, cluster: str | None) -> str:
+        """Of a cluster that the file names, or of the pipeline's own."""
+        return self.bootstrap if cluster is None else self.checked.spec.clusters[cluster].bootstrap
+
+    def brokers_from(self, cluster: str | None) -> str:
+        return self.bootstrap_from if cluster is None else f"`clusters.{cluster}` in the file"
+
+    def kafka(self, cluster: str | None) -> dict[str, str]:
+        return {**self.client(cluster), "bootstrap.servers": self.brokers(cluster)}
+
     @property
-    def kafka(self) -> dict[str, str]:
-        return {**self.client, "bootstrap.servers": self.bootstrap}
+    def has_small_batches(self) -> bool:
+        """Whether the limits keep them so small that most of a batch is Spark's planning, and not work on rows."""
+        most = self.checked.spec.limits.max_records
+        return most is not None and most <= SMALL_RECORDS
 
     @property
     def version_folder(self) -> Path:

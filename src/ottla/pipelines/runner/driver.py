@@ -4,18 +4,23 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
+from ottla.http.address import LOOPBACK, HttpAddress
+from ottla.http.thread import HttpThread
 from ottla.pipelines.runner.deploy import deploy
 from ottla.pipelines.runner.deployment import Deployment
 from ottla.pipelines.runner.state_folder import StateFolder
 from ottla.pipelines.runner.status import status_document
-from ottla.pipelines.runner.status_http import StatusServer
 from ottla.pipelines.runner.supervisor import Event, Supervisor
 
+if TYPE_CHECKING:
+    from ottla.http.application import Served
+
 STATUS_SECONDS = 1.0
+ANY_FREE_PORT = HttpAddress(LOOPBACK, 0)
 
 Tell = Callable[[Event], None]
 Show = Callable[[dict[str, Any]], None]
@@ -25,11 +30,18 @@ StartSpark = Callable[[], AbstractContextManager[SparkSession]]
 class Driver:
     """Runs the live version of pipelines, or (`beside`) makes another version beside it."""
 
-    def __init__(self, deployments: Sequence[Deployment], *, once: bool, beside: bool = False, port: int = 0) -> None:
+    def __init__(
+        self,
+        deployments: Sequence[Deployment],
+        *,
+        once: bool,
+        beside: bool = False,
+        listen: HttpAddress = ANY_FREE_PORT,
+    ) -> None:
         self._deployments = deployments
         self._once = once
         self._beside = beside
-        self._port = port
+        self._listen = listen
         self._supervisor: Supervisor | None = None
         self._stop_asked = False
 
@@ -43,29 +55,39 @@ class Driver:
     def run(self, start_spark: StartSpark, tell: Tell, show: Show) -> bool:
         """True if no pipeline failed. `show` gets the status again and again."""
         with ExitStack() as stack:
-            folders = [_StateOfOne(deployment, beside=self._beside) for deployment in self._deployments]
+            folders = [_PipelineFolders(deployment, beside=self._beside) for deployment in self._deployments]
             for folder in folders:
                 folder.lock()
                 stack.callback(folder.unlock)
+            # Before Spark: what it imports is imported while a JVM starts, and a port that is taken is told at once.
+            server = HttpThread(self._status_api, self._listen)
+            server.start()
+            stack.callback(server.close)
             spark = stack.enter_context(start_spark())
+            stack.callback(server.close)  # on the way out it ends before Spark does, of which it speaks
             supervisor = Supervisor(spark, self._deployments, once=self._once, tell=tell)
             self._supervisor = supervisor
             if self._stop_asked:
                 supervisor.stop()
-            server = StatusServer(self._port, lambda: status_document(supervisor), supervisor.stop)
-            server.start()
-            stack.callback(server.close)
-            run = {"pid": os.getpid(), "http": server.address, "started": time.time()}
+            run = {"pid": os.getpid(), "http": server.url, "started": time.time()}
             for folder in folders:
                 folder.own.write("run.json", run)
-            book = _StatusBook(supervisor, folders, show)
+            book = _StatusWriter(supervisor, folders, show)
             try:
                 return supervisor.run(book.look)
             finally:
                 book.write()
 
+    def _status_api(self) -> "Served":
+        from ottla.pipelines.runner.status_api import status_api  # noqa: PLC0415 - the thread's to import
 
-class _StateOfOne:
+        return status_api(self._status, self.stop)
+
+    def _status(self) -> dict[str, Any] | None:
+        return None if self._supervisor is None else status_document(self._supervisor)
+
+
+class _PipelineFolders:
     """The folder of a pipeline and that of its version: a live run holds both, a version that is made only its own."""
 
     def __init__(self, deployment: Deployment, *, beside: bool) -> None:
@@ -116,10 +138,10 @@ class _StateOfOne:
         return StateFolder(deployment.folder.parent, deployment.plan.name, deployment.version)
 
 
-class _StatusBook:
+class _StatusWriter:
     """Writes the status down about once a second, so that it is there when the driver is not."""
 
-    def __init__(self, supervisor: Supervisor, folders: Sequence[_StateOfOne], show: Show) -> None:
+    def __init__(self, supervisor: Supervisor, folders: Sequence[_PipelineFolders], show: Show) -> None:
         self._supervisor = supervisor
         self._folders = folders
         self._show = show

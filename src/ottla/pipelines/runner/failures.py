@@ -8,13 +8,24 @@ from ottla.pipelines.frames import BAD_RECORD
 from ottla.pipelines.spec import Errors
 
 BACKOFF_FACTOR = 2.0
+BUSY_RETRIES = 20
+"""So often in a row a machine may be too busy. It says nothing about the pipeline and does not count for `retries`."""
 
 
 @dataclass(frozen=True)
 class Failure:
     message: str
     fatal: bool
+    busy: bool = False
+    """The machine had too much to do; the same thing succeeds when it has less."""
 
+
+# Spark gives a new Python process 10 s to start and to call back, and has no setting for it.
+_BUSY = re.compile(r"Python worker (?:failed )?to connect back")
+_BUSY_MESSAGE = (
+    "the machine is too busy: a Python process of Spark did not start within the 10 s that Spark gives it "
+    "(Python worker failed to connect back)"
+)
 
 # What Spark's exceptions and ours say when trying again would only say it again, and what to do instead.
 _FATAL: tuple[tuple[str, str], ...] = (
@@ -57,6 +68,8 @@ _NOISE = (
 def judge(text: str) -> Failure:
     """A verdict on the text of an exception, with every traceback in it."""
     text = _without_plan(text)
+    if _BUSY.search(text):
+        return Failure(_BUSY_MESSAGE, fatal=False, busy=True)
     message = the_point(text)
     for pattern, advice in _FATAL:
         if re.search(pattern, text, re.IGNORECASE if pattern.startswith("checkpoint") else 0):
@@ -99,11 +112,11 @@ def _without_plan(text: str) -> str:
     return text.partition("=== Streaming Query ===")[0]
 
 
-def pause_before_restart(failures: int, errors: Errors) -> float | None:
-    """Seconds to wait before the next try after so many failures in a row; None: give up."""
+def pause_before_restart(failures: int, errors: Errors, *, busy: bool = False) -> float | None:
+    """Seconds to wait before the next try after so many failures of this kind in a row; None: give up."""
     if errors.restart == "never":
         return None
     longest = seconds_of(errors.backoff_max)
-    if failures > errors.retries:
+    if failures > (BUSY_RETRIES if busy else errors.retries):
         return longest if errors.restart == "always" else None
     return min(longest, seconds_of(errors.backoff) * BACKOFF_FACTOR ** (failures - 1))

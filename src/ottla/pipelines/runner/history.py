@@ -25,6 +25,9 @@ class _RunNotes:
     def identity(self, spark: SparkSession) -> str:
         return self._identity
 
+    def records(self, spark: SparkSession, batch_id: int) -> int | None:
+        return None
+
     def offsets(self, spark: SparkSession, batch_id: int) -> Mapping[TopicPartition, int]:
         return {}
 
@@ -41,7 +44,7 @@ def run_history(deployment: Deployment, spark: SparkSession) -> dict[str, Counte
         work = BatchWork(own, deployment, _RunNotes())
         try:
             sources = {
-                name: part.open(deployment.secrets).table(source_context(deployment, spark, name))
+                name: part.open(deployment.secrets).table(source_context(deployment, spark, part))
                 for name, part in query.sources.items()
             }
             work.run_over(spark, sources, 0)

@@ -8,13 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
+from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.client.offsets import LATEST, FoundOffset, list_offsets
 from ottla.client.settings import client_settings
@@ -22,19 +16,21 @@ from ottla.model.names import TopicPartition
 from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
 from ottla.spark.errors import InvalidOption
-from ottla.spark.offsets import read_checkpointed
+from ottla.spark.reading.offsets import read_checkpointed
 
 LAG_SECONDS = 1.0
 
 
 @dataclass
 class QueryProgress:
-    """Since the query was started in this run. Rows per second and batch time are those of the last batch."""
+    """Since the query was started in this run. Rows per second and batch times are those of the last batch."""
 
     batch: int | None = None
     input_rows: int = 0
     rows_per_second: float = 0.0
     batch_seconds: float = 0.0
+    batch_parts: dict[str, float] = field(default_factory=dict)
+    """Seconds of that time, by what Spark calls its parts."""
     state_rows: int = 0
     state_bytes: int = 0
     late_rows: int = 0
@@ -43,16 +39,21 @@ class QueryProgress:
     """Where the topics have been read up to."""
     run: str = ""
 
-    def add(self, report: Mapping[str, Any]) -> None:
-        """Take in what Spark reports about one batch. A batch that is known already changes nothing."""
+    def knows(self, report: Mapping[str, Any]) -> bool:
         run = str(report.get("runId", ""))
-        if run == self.run and self.batch is not None and int(report["batchId"]) <= self.batch:
+        return run == self.run and self.batch is not None and int(report["batchId"]) <= self.batch
+
+    def add(self, report: Mapping[str, Any], scans: int = 1) -> None:
+        """Take in what Spark reports about one batch. A batch that is known already changes nothing."""
+        if self.knows(report):
             return
-        self.run = run
-        rows = int(report.get("numInputRows") or 0)
+        self.run = str(report.get("runId", ""))
+        rows = int(report.get("numInputRows") or 0) // scans  # Spark counts a record as often as the plan reads it
         self.batch = int(report["batchId"])
         self.input_rows += rows
-        self.batch_seconds = float((report.get("durationMs") or {}).get("triggerExecution", 0)) / 1000
+        parts = {name: int(took_ms) / 1000 for name, took_ms in (report.get("durationMs") or {}).items()}
+        self.batch_seconds = parts.pop("triggerExecution", 0.0)
+        self.batch_parts = parts
         self.rows_per_second = rows / self.batch_seconds if self.batch_seconds else 0.0
         states = report.get("stateOperators") or []
         self.state_rows = sum(int(state.get("numRowsTotal") or 0) for state in states)
@@ -71,8 +72,9 @@ def _positions(offset: Any) -> dict[TopicPartition, int]:
         return {}  # the offset of another kind of source
 
 
-class ProgressBook(StreamingQueryListener):
-    """Progress of all queries of a session by name."""
+class ProgressBook:
+    """Progress of queries by name. Spark is asked for it: to be told, by a listener, costs Python a call back from the
+    JVM for each report, and the report twice over."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -82,23 +84,25 @@ class ProgressBook(StreamingQueryListener):
         with self._lock:
             return self._by_name.setdefault(name, QueryProgress())
 
-    def add(self, report: Mapping[str, Any]) -> None:
+    def look(self, stream: StreamingQuery, scans: int) -> int:
+        """Take in what a query has reported since the last look, and say how many batches that were. `scans`: so often
+        it reads each of its sources."""
+        reports = stream._jsq.recentProgress()
+        unseen: list[dict[str, Any]] = []
+        for index in reversed(range(len(reports))):
+            report = json.loads(reports[index].json())
+            if self.of(report["name"]).knows(report):
+                break
+            unseen.append(report)
+        for report in reversed(unseen):
+            self.add(report, scans)
+        return len(unseen)
+
+    def add(self, report: Mapping[str, Any], scans: int = 1) -> None:
         if report.get("name"):
             progress = self.of(report["name"])
             with self._lock:
-                progress.add(report)
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        self.add(json.loads(event.progress.json))
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        """The supervisor knows: it started it."""
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Nothing has changed."""
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """The supervisor asks the query itself, which knows why."""
+                progress.add(report, scans)
 
 
 class LagMeter:

@@ -26,8 +26,8 @@ from ottla.pipelines.runner.deployment import Deployment
 from ottla.pipelines.runner.failures import the_point
 from ottla.pipelines.runner.topics import create_topic
 from ottla.spark import loop
-from ottla.spark.batch_writer import write_batch
 from ottla.spark.connections import shared_cluster
+from ottla.spark.writing.batch_writer import write_batch
 
 _PLACE = re.compile(r"(?P<partition>\d+):(?P<offset>\d+)")
 
@@ -71,7 +71,8 @@ def replay(
     if topic is None:
         raise FatalFailure(f"{deployment.plan.name} has no dead letters: `errors.dead_letter` names no topic")
     replayed = f"{topic}.replayed"
-    there = loop.run(_topics(shared_cluster(client_settings(deployment.kafka))))
+    cluster = letters_cluster(deployment)
+    there = loop.run(_topics(shared_cluster(client_settings(deployment.kafka(cluster)))))
     if topic not in there:
         return []
     with kept_frames() as keep:
@@ -80,12 +81,21 @@ def replay(
             letters = letters.join(_sent(deployment, spark, replayed), ["partition", "offset"], "left_anti")
         chosen = keep(_choose(letters, where, places))
         shown = [_shown(row.asDict()) for row in chosen.drop("key_bytes", "value_bytes", "headers").collect()]
-        _refuse_homeless(shown, there)
+        _refuse_letters_without_topic(shown, there)
         if send and shown:
             if replayed not in there:
-                loop.run(create_topic(deployment, replayed, {"cleanup.policy": "compact"}))
+                loop.run(create_topic(deployment.kafka(cluster), replayed, {"cleanup.policy": "compact"}))
             _send(deployment, chosen, replayed)
     return sorted(shown, key=lambda letter: (letter.partition, letter.offset))
+
+
+def letters_cluster(deployment: Deployment) -> str | None:
+    """Where the dead letters are. They go back in one transaction, so the topics they came from must be there, too."""
+    clusters = {query.target_cluster for query in deployment.plan.queries}
+    clusters |= {query.source_cluster for query in deployment.plan.queries}
+    if len(clusters) > 1:
+        raise FatalFailure("the dead letters are in one cluster and what they were is in another: send them by hand")
+    return clusters.pop()
 
 
 async def _topics(cluster: Cluster) -> set[str]:
@@ -127,7 +137,7 @@ def _sent(deployment: Deployment, spark: SparkSession, replayed: str) -> DataFra
 
 
 def _read(deployment: Deployment, spark: SparkSession, topic: str) -> DataFrame:
-    options = {f"kafka.{name}": value for name, value in deployment.kafka.items()}
+    options = {f"kafka.{name}": value for name, value in deployment.kafka(letters_cluster(deployment)).items()}
     return spark.read.format("ottla").options(**options, subscribe=topic, includeHeaders="true").load()
 
 
@@ -158,7 +168,7 @@ def _shown(row: dict[str, Any]) -> Letter:
     return Letter(**{name: row[name] for name in Letter.__dataclass_fields__})
 
 
-def _refuse_homeless(letters: Sequence[Letter], there: set[str]) -> None:
+def _refuse_letters_without_topic(letters: Sequence[Letter], there: set[str]) -> None:
     for letter in letters:
         place = f"{letter.partition}:{letter.offset}"
         if letter.source_topic is None:
@@ -191,7 +201,7 @@ def _send(deployment: Deployment, letters: DataFrame, replayed: str) -> None:
     )
     written = write_batch(
         back.unionByName(notes).to(TOPIC_ROW),
-        client=deployment.kafka,
+        client=deployment.kafka(letters_cluster(deployment)),
         transactional_id=name,
         group=name,
         batch_id=time.time_ns() // 1_000_000,

@@ -3,7 +3,6 @@
 One thread, the one that calls `run`, decides everything; others only set the flag that asks it to stop.
 """
 
-import json
 import threading
 import time
 import traceback
@@ -27,6 +26,7 @@ from ottla.pipelines.runner.queries import StartedQuery, start_query
 from ottla.pipelines.runner.topics import prepare_topics
 
 LOOK_SECONDS = 0.1
+PROGRESS_SECONDS = 0.5
 STOP_SECONDS_MAX = 60.0
 DETAILS_FILE = "last_error.txt"
 NO_BROKER = "; start a broker with `ottla up`, or name another with --bootstrap-server"
@@ -55,8 +55,13 @@ class SupervisedQuery:
     started: StartedQuery | None = None
     restarts: int = 0
     failures_in_a_row: int = 0
+    busy_in_a_row: int = 0
+    """Failures to start because the machine had too much to do; they are counted by themselves."""
     last_error: str | None = None
     start_at: float = 0.0
+    look_at: float = 0.0
+    reports: int = 0
+    """Of how many batches Spark's own report has been taken in, since the query was started."""
     batches_before: int = 0
     rows_before: dict[str, int] = field(default_factory=dict)
     dead_letters_before: int = 0
@@ -92,7 +97,8 @@ class SupervisedQuery:
 class SupervisedPipeline:
     deployment: Deployment
     queries: list[SupervisedQuery]
-    lag_meter: LagMeter
+    lag_meters: dict[str | None, LagMeter]
+    """By the cluster that is read."""
     stop_asked: threading.Event = field(default_factory=threading.Event)
     prepared: bool = False
 
@@ -148,7 +154,6 @@ class Supervisor:
 
     def run(self, each_look: Callable[[], None] = lambda: None) -> bool:
         """Until all pipelines have ended; true if none of them failed."""
-        self._spark.streams.addListener(self.book)
         try:
             self._run(each_look)
         except (Py4JNetworkError, ConnectionError) as error:
@@ -171,7 +176,6 @@ class Supervisor:
             for pipeline in self.pipelines:
                 self._stop_queries(pipeline, State.STOPPED)
             each_look()
-            self._spark.streams.removeListener(self.book)
 
     def replace(self, number: int, deployment: Deployment) -> None:
         """Go on with another deployment of the same pipeline: its batch finishes, then the other one starts."""
@@ -216,10 +220,12 @@ class Supervisor:
             passing = isinstance(error, ClientError | OSError) and not isinstance(error, PipelineError)
             judged = judge(f"{type(error).__name__}: {error}")
             hint = NO_BROKER if isinstance(error, Unreachable) else ""
-            failure = Failure(judged.message + hint, fatal=judged.fatal or not passing)
+            fatal = judged.fatal or not (passing or judged.busy)
+            failure = Failure(judged.message + hint, fatal=fatal, busy=judged.busy)
             self._failed(pipeline, query, failure, "".join(traceback.format_exception(error)))
             return
         query.state = State.RUNNING
+        query.reports = 0
         self._say(pipeline, query, "started")
 
     def _check(self, pipeline: SupervisedPipeline, query: SupervisedQuery) -> None:
@@ -227,8 +233,13 @@ class Supervisor:
         stream = query.started.stream
         counters = query.started.work.counters
         if counters.batches:
-            query.failures_in_a_row = 0
+            query.failures_in_a_row = query.busy_in_a_row = 0
         self._pass_on_warnings(pipeline, query, counters)
+        if time.monotonic() < query.look_at:
+            return  # every question to Spark takes the driver's processor from it
+        query.look_at = time.monotonic() + (LOOK_SECONDS if self._once else PROGRESS_SECONDS)
+        if counters.batches > query.reports:  # Spark reports a batch soon after we are done with it
+            query.reports += self.book.look(stream, query.started.scans)
         if stream.isActive:
             return
         error = stream.exception()
@@ -251,16 +262,17 @@ class Supervisor:
         details = pipeline.deployment.version_folder / DETAILS_FILE
         details.parent.mkdir(parents=True, exist_ok=True)
         details.write_text(secrets.hide(everything), encoding="utf-8")
-        query.failures_in_a_row += 1
+        if failure.busy:
+            query.busy_in_a_row += 1
+        else:
+            query.failures_in_a_row += 1
+        in_a_row = query.busy_in_a_row if failure.busy else query.failures_in_a_row
         query.last_error = message
-        pause = (
-            None
-            if failure.fatal
-            else pause_before_restart(query.failures_in_a_row, pipeline.deployment.checked.spec.errors)
-        )
+        errors = pipeline.deployment.checked.spec.errors
+        pause = None if failure.fatal else pause_before_restart(in_a_row, errors, busy=failure.busy)
         if pause is None:
             query.state = State.FAILED
-            tries = "" if failure.fatal else f" (given up after {query.failures_in_a_row} failures in a row)"
+            tries = "" if failure.fatal else f" (given up after {in_a_row} failures in a row)"
             self._say(pipeline, query, "failed", f"{message}{tries}; the whole of it is in {details}")
             return
         query.state = State.WAITING
@@ -290,10 +302,8 @@ class Supervisor:
                 query.state = state
 
     def _close_books(self, query: SupervisedQuery) -> None:
-        """Reports of the last batches may still be on their way to the listener; the query has them."""
         assert query.started is not None
-        for report in query.started.stream.recentProgress:
-            self.book.add(json.loads(report.json))
+        self.book.look(query.started.stream, query.started.scans)
         query.close_books()
 
     def _say(self, pipeline: SupervisedPipeline, query: SupervisedQuery | None, what: str, message: str = "") -> None:
@@ -302,7 +312,9 @@ class Supervisor:
 
 def _supervised(deployment: Deployment) -> SupervisedPipeline:
     queries = [SupervisedQuery(query, deployment.query_name(query)) for query in deployment.plan.queries]
-    return SupervisedPipeline(deployment, queries, LagMeter(deployment.kafka))
+    clusters = {query.plan.source_cluster for query in queries}
+    meters = {cluster: LagMeter(deployment.kafka(cluster)) for cluster in clusters}
+    return SupervisedPipeline(deployment, queries, meters)
 
 
 def _started(queries: Sequence[SupervisedQuery]) -> Iterator[StartedQuery]:

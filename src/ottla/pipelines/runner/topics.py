@@ -6,8 +6,10 @@ from ottla.client import admin
 from ottla.client.cluster import Cluster
 from ottla.client.settings import client_settings
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.pipelines.connectors.topic import TopicSink, TopicSource
+from ottla.pipelines.connectors.topic import TopicSource
+from ottla.pipelines.connectors.transactional import TransactionalSink
 from ottla.pipelines.errors import FatalFailure
+from ottla.pipelines.plan import TOPIC
 from ottla.pipelines.runner.deployment import Deployment
 from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
@@ -17,17 +19,29 @@ WAIT_SECONDS_MAX = 10.0
 
 def prepare_topics(deployment: Deployment) -> list[str]:
     """The topics that were made. FatalFailure if a source's topic is missing."""
-    settings = client_settings(deployment.kafka)
-    # Whoever waits for this does nothing else meanwhile; it is asked again after a pause.
-    patient = settings._replace(total_timeout_s=min(settings.total_timeout_s, WAIT_SECONDS_MAX))
-    return loop.run(_prepare(shared_cluster(patient), deployment))
+    made: list[str] = []
+    for cluster in used_clusters(deployment):
+        settings = client_settings(deployment.kafka(cluster))
+        # Whoever waits for this does nothing else meanwhile; it is asked again after a pause.
+        patient = settings._replace(total_timeout_s=min(settings.total_timeout_s, WAIT_SECONDS_MAX))
+        made += loop.run(_prepare(shared_cluster(patient), deployment, cluster))
+    return made
 
 
-async def _prepare(cluster: Cluster, deployment: Deployment) -> list[str]:
+def used_clusters(deployment: Deployment) -> list[str | None]:
+    """Those whose topics are read or written; the pipeline's own is asked even if nothing else is."""
+    found: list[str | None] = []
+    for query in deployment.plan.queries:
+        found += [part.cluster for part in (*query.sources.values(), *query.tables.values()) if part.kind == TOPIC]
+        found += [query.target_cluster] if query.writes_topics else []
+    return list(dict.fromkeys(found)) or [None]
+
+
+async def _prepare(cluster: Cluster, deployment: Deployment, name: str | None) -> list[str]:
     there = {topic.name for topic in await admin.list_topics(cluster)}
-    written = written_topics(deployment)
+    written = written_topics(deployment, name)
     # A phase may read what another phase of the same pipeline writes.
-    for topic in read_topics(deployment):
+    for topic in read_topics(deployment, name):
         if topic not in there and topic not in written:
             raise FatalFailure(
                 f"there is no topic `{topic}` to read; make it (`ottla topics --create --topic {topic}`) "
@@ -35,13 +49,13 @@ async def _prepare(cluster: Cluster, deployment: Deployment) -> list[str]:
             )
     made = [topic for topic in written if topic not in there]
     for topic in made:
-        await create_topic(deployment, topic)
+        await create_topic(deployment.kafka(name), topic)
     return made
 
 
-async def create_topic(deployment: Deployment, topic: str, configs: Mapping[str, str] | None = None) -> None:
+async def create_topic(kafka: Mapping[str, str], topic: str, configs: Mapping[str, str] | None = None) -> None:
     """With as many partitions and replicas as the brokers give by default."""
-    cluster = shared_cluster(client_settings(deployment.kafka))
+    cluster = shared_cluster(client_settings(kafka))
     try:
         await admin.create_topic(cluster, topic, configs=configs)
     except ApiError as error:
@@ -49,23 +63,25 @@ async def create_topic(deployment: Deployment, topic: str, configs: Mapping[str,
             raise
 
 
-def read_topics(deployment: Deployment) -> list[str]:
+def read_topics(deployment: Deployment, cluster: str | None = None) -> list[str]:
     found: list[str] = []
     for query in deployment.plan.queries:
         for part in (*query.sources.values(), *query.tables.values()):
             source = part.open(deployment.secrets)
-            if isinstance(source, TopicSource):
+            if isinstance(source, TopicSource) and part.cluster == cluster:
                 found += source.topics
     return list(dict.fromkeys(found))
 
 
-def written_topics(deployment: Deployment) -> list[str]:
+def written_topics(deployment: Deployment, cluster: str | None = None) -> list[str]:
     found: list[str] = []
     for query in deployment.plan.queries:
+        if query.target_cluster != cluster:
+            continue
         for part in query.sinks:
             sink = part.open(deployment.secrets)
-            if isinstance(sink, TopicSink):
-                found.append(sink.options.topic)
+            topic = sink.target().topic if isinstance(sink, TransactionalSink) else None
+            found += [topic] if topic is not None else []
         if query.dead_letter is not None:
             found.append(query.dead_letter)
     return list(dict.fromkeys(found))

@@ -35,10 +35,10 @@ _NEVER_OVERFLOW = ("double", "float")
 
 def can_fail(frame: DataFrame, text: str) -> bool:
     """Whether the expression may fail for a row. An expression that Spark refuses cannot: it is not run at all."""
-    return _can_fail(_Question(frame, text, frame.schema.json()))
+    return _can_fail(_ExpressionKey(frame, text, frame.schema.json()))
 
 
-class _Question:
+class _ExpressionKey:
     """An expression and the columns it sees: the same question has the same answer in every batch."""
 
     def __init__(self, frame: DataFrame, text: str, schema: str) -> None:
@@ -50,11 +50,11 @@ class _Question:
         return hash(self._key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Question) and self._key == other._key
+        return isinstance(other, _ExpressionKey) and self._key == other._key
 
 
 @lru_cache(maxsize=256)
-def _can_fail(question: _Question) -> bool:
+def _can_fail(question: _ExpressionKey) -> bool:
     frame, question.frame = question.frame, None  # the answer is kept, the frame is not
     assert frame is not None
     try:

@@ -6,8 +6,9 @@
 messages call the step), `as` (a name for its result) and `from` (its input, if not the step before it) are the core's.
 A package brings its own through the entry point group `ottla.steps`.
 
-Steps before the last stateful one run inside the streaming plan; those after it run on each batch as a static frame,
-so a step must not ask which of the two it is in unless Spark itself differs there (`context.streaming`).
+Steps before the last stateful one run inside the streaming plan, and so do those after it that look at each row by
+itself (`row_by_row`). The rest runs on each batch as a static frame, so a step must not ask which of the two it is in
+unless Spark itself differs there (`context.streaming`).
 """
 
 from collections.abc import Callable, Mapping
@@ -38,12 +39,29 @@ class StepContext:
     reject: Callable[[DataFrame], None] | None
     """Takes rows that failed, in the schema `frames.REJECTED`. None: there is no dead-letter topic, so failing rows
     must stop the query with a message that names the row."""
+    marking: bool = False
+    """Rows that failed stay in the frame, with `frames.MARK` set. Only steps that say `row_by_row` see such rows, and
+    pass them on; `rejecting.split_failed` and `rejecting.passes` know how."""
+    set_aside: Callable[[DataFrame], DataFrame] = field(default=_as_it_is)
+    """The frame without its marked rows, for a step that cannot pass them on after all."""
     keep: Callable[[DataFrame], DataFrame] = field(default=_as_it_is)
     """Call it on a frame that is used twice (once for good rows, once for rejected ones) and go on with what it
     returns: it is persisted until the batch ends where that is possible, and the same frame inside a streaming plan."""
 
 
 class Step(Protocol):
+    """One that looks at each row by itself, in a stream as in a batch, and passes on rows that are marked as rejected
+    (`StepContext.marking`) also has
+
+    def row_by_row(self, base_dir: Path) -> bool: ...
+
+    Such steps are planned once, in the stream; all others get a frame without marked rows, batch by batch unless they
+    are stateful.
+
+    A stateful step that makes rows only of rows that come, and none when the watermark moves, has
+    QUIET_WITHOUT_ROWS = True: a query whose stateful steps are all like that runs no batches without records.
+    """
+
     KIND: ClassVar[str]
     Options: ClassVar[type[Any]]
     STATEFUL: ClassVar[bool]

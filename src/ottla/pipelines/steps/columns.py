@@ -9,6 +9,7 @@ A name that is not there is an error. A value that a `cast` cannot turn into the
 """
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import ClassVar
 
 import msgspec
@@ -16,10 +17,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from ottla.pipelines.errors import FatalFailure
-from ottla.pipelines.frames import ORIGIN
+from ottla.pipelines.frames import HIDDEN
 from ottla.pipelines.steps.base import StepContext
 from ottla.pipelines.steps.expressions import checked_frame
-from ottla.pipelines.steps.rejecting import FAILURE, ROW, as_json, split_failed
+from ottla.pipelines.steps.rejecting import FAILURE, ROW, as_json, carried, split_failed
 
 
 class SelectOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,10 +54,12 @@ class SelectStep:
     def problems(self) -> list[str]:
         return [] if self._names else ["no column is named, so nothing would be left"]
 
+    def row_by_row(self, base_dir: Path) -> bool:
+        return True
+
     def apply(self, frame: DataFrame, context: StepContext) -> DataFrame:
         require_columns(frame, self._names, context)
-        kept = [ORIGIN] if ORIGIN in frame.columns else []
-        return frame.select(*(f"`{name}`" for name in [*self._names, *kept]))
+        return frame.select(*(f"`{name}`" for name in self._names), *carried(frame))
 
 
 class DropStep:
@@ -69,6 +72,9 @@ class DropStep:
 
     def problems(self) -> list[str]:
         return [] if self._names else ["no column is named"]
+
+    def row_by_row(self, base_dir: Path) -> bool:
+        return True
 
     def apply(self, frame: DataFrame, context: StepContext) -> DataFrame:
         require_columns(frame, self._names, context)
@@ -85,6 +91,9 @@ class RenameStep:
 
     def problems(self) -> list[str]:
         return [] if self._names else ["`columns` names nothing: write `columns: {old: new}`"]
+
+    def row_by_row(self, base_dir: Path) -> bool:
+        return True
 
     def apply(self, frame: DataFrame, context: StepContext) -> DataFrame:
         require_columns(frame, self._names, context)
@@ -105,6 +114,9 @@ class CastStep:
 
     def problems(self) -> list[str]:
         return [] if self._types else ["`columns` names nothing: write `columns: {amount: DOUBLE}`"]
+
+    def row_by_row(self, base_dir: Path) -> bool:
+        return True
 
     def apply(self, frame: DataFrame, context: StepContext) -> DataFrame:
         require_columns(frame, self._types, context)
@@ -127,7 +139,7 @@ def _shown(value: Column) -> Column:
 
 
 def require_columns(frame: DataFrame, names: Iterable[str], context: StepContext) -> None:
-    present = [name for name in frame.columns if name != ORIGIN]
+    present = [name for name in frame.columns if name not in HIDDEN]
     for name in names:
         if name not in present:
             raise FatalFailure(f"step {context.label}: there is no column `{name}`; there are {', '.join(present)}")

@@ -1,10 +1,12 @@
 """Event time: how late rows may come, said once for a column."""
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
 from pyspark.sql.types import TimestampNTZType, TimestampType
 
 from ottla.pipelines.durations import seconds_of
 from ottla.pipelines.errors import FatalFailure
+from ottla.pipelines.frames import MARK
 from ottla.pipelines.steps.base import StepContext
 from ottla.pipelines.steps.columns import require_columns
 
@@ -29,6 +31,7 @@ def spark_duration(text: str) -> str:
 def with_watermark(frame: DataFrame, column: str, delay: str | None, context: StepContext) -> DataFrame:
     """The frame with a watermark on `column`, unless it has it; with `delay` None it must have one in a stream."""
     require_time(frame, column, context)
+    frame = timeless_marked(frame, column)
     set_ms = frame.schema[column].metadata.get(_DELAY_KEY)
     if delay is None:
         if context.streaming and set_ms is None:
@@ -46,6 +49,14 @@ def with_watermark(frame: DataFrame, column: str, delay: str | None, context: St
             f"`{delay}` is another: a stream has one, so leave it out here"
         )
     return frame
+
+
+def timeless_marked(frame: DataFrame, column: str) -> DataFrame:
+    """Rows that are marked as rejected have no event time: they neither move the watermark nor come late for it."""
+    if MARK not in frame.columns:
+        return frame
+    time = sf.when(sf.col(MARK).isNull(), sf.col(f"`{column}`")).alias(column, metadata=frame.schema[column].metadata)
+    return frame.select(*(time if name == column else sf.col(f"`{name}`") for name in frame.columns))
 
 
 def require_time(frame: DataFrame, column: str, context: StepContext) -> None:

@@ -8,6 +8,7 @@ A row passes if the rule is true. If it is false or null (something in it was nu
 a row stops the pipeline too.
 """
 
+from pathlib import Path
 from typing import ClassVar, Literal
 
 import msgspec
@@ -17,7 +18,7 @@ from pyspark.sql import functions as sf
 from ottla.pipelines.steps.attempting import VALUE, attempt, can_fail, why_not
 from ottla.pipelines.steps.base import StepContext
 from ottla.pipelines.steps.expressions import checked_frame
-from ottla.pipelines.steps.rejecting import FAILURE, as_json, split_failed
+from ottla.pipelines.steps.rejecting import FAILURE, as_json, passes, split_failed
 
 _BROKEN = "FatalFailure: an expectation with `otherwise: fail` is not met:"
 
@@ -40,16 +41,21 @@ class ExpectStep:
     def problems(self) -> list[str]:
         return [] if self._rule.strip() else ["the rule is empty: write a condition, for instance `amount > 0`"]
 
+    def row_by_row(self, base_dir: Path) -> bool:
+        return True
+
     def apply(self, frame: DataFrame, context: StepContext) -> DataFrame:
         flagged = checked_frame(lambda: frame.withColumn(FAILURE, self._failure(frame)), context)
         if self._otherwise == "drop":
-            return flagged.filter(sf.col(FAILURE).isNull()).drop(FAILURE)
+            return flagged.filter(passes(sf.col(FAILURE).isNull(), context)).drop(FAILURE)
         if self._otherwise == "dead_letter":
             return split_failed(flagged, context)
         message = sf.concat(
             sf.lit(f"{_BROKEN} step {context.label}: "), sf.col(FAILURE), sf.lit("; the row: "), as_json(flagged)
         )
-        holds = sf.when(sf.col(FAILURE).isNull(), True).otherwise(sf.raise_error(message).cast("boolean"))
+        holds = sf.when(passes(sf.col(FAILURE).isNull(), context), True).otherwise(
+            sf.raise_error(message).cast("boolean")
+        )
         return flagged.filter(holds).drop(FAILURE)
 
     def _failure(self, frame: DataFrame) -> Column:
@@ -58,5 +64,5 @@ class ExpectStep:
         if not can_fail(frame, rule):
             return sf.when(~sf.coalesce(sf.expr(rule), sf.lit(False)), broken)
         tried = attempt(frame, rule)
-        hopeless = sf.when(tried.isNull(), sf.lit(f"the rule {why_not(self._rule)}"))
-        return hopeless.when(~sf.coalesce(tried[VALUE], sf.lit(False)), broken)
+        failed = sf.when(tried.isNull(), sf.lit(f"the rule {why_not(self._rule)}"))
+        return failed.when(~sf.coalesce(tried[VALUE], sf.lit(False)), broken)

@@ -9,16 +9,19 @@ struct) one column under that name instead. Rows with nothing to flatten are lef
 (`empty: keep`).
 """
 
+from pathlib import Path
 from typing import ClassVar, Literal
 
 import msgspec
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from ottla.pipelines.errors import FatalFailure
+from ottla.pipelines.frames import MARK
 from ottla.pipelines.steps.base import StepContext
 from ottla.pipelines.steps.columns import require_columns
+from ottla.pipelines.steps.rejecting import passes
 
 _ELEMENT = "__element"
 
@@ -43,6 +46,9 @@ class FlattenStep:
     def problems(self) -> list[str]:
         return [] if self._options.flatten.strip() else ["no column is named"]
 
+    def row_by_row(self, base_dir: Path) -> bool:
+        return True
+
     def apply(self, frame: DataFrame, context: StepContext) -> DataFrame:
         name = self._options.flatten
         require_columns(frame, [name], context)
@@ -50,7 +56,7 @@ class FlattenStep:
         element = self._element(sf.col(f"`{name}`"), kind, context)
         spread = frame.withColumn(_ELEMENT, element)
         if isinstance(kind, StructType) and self._options.empty == "drop":
-            spread = spread.filter(sf.col(_ELEMENT).isNotNull())
+            spread = spread.filter(passes(sf.col(_ELEMENT).isNotNull(), context))
         inner = kind.elementType if isinstance(kind, ArrayType) else spread.schema[_ELEMENT].dataType
         made = self._made(inner)
         rest = [other for other in frame.columns if other != name]
@@ -74,6 +80,9 @@ class FlattenStep:
                 f"step {context.label}: `{self._options.flatten}` is {kind.simpleString().upper()}: "
                 "only arrays, maps and structs can be flattened"
             )
+        if context.marking:  # a marked row stays one row, whatever is in it
+            nothing = sf.array(sf.lit(None)).cast(ArrayType(_element_type(kind)))
+            column = sf.when(sf.col(MARK).isNull(), column).otherwise(nothing)
         return sf.explode_outer(column) if keep else sf.explode(column)
 
     def _made(self, inner: DataType) -> dict[str, Column]:
@@ -81,3 +90,11 @@ class FlattenStep:
         if isinstance(inner, StructType) and self._options.into is None:
             return {field.name: element[field.name] for field in inner.fields}
         return {self._options.into or self._options.flatten: element}
+
+
+def _element_type(kind: DataType) -> DataType:
+    if isinstance(kind, MapType):
+        entry = [StructField("key", kind.keyType, False), StructField("value", kind.valueType, kind.valueContainsNull)]
+        return StructType(entry)
+    assert isinstance(kind, ArrayType)
+    return kind.elementType

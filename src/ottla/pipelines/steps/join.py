@@ -4,8 +4,8 @@
     - join: {with: payments, on: {id: order_id}, time: at, with_time: paid_at, within: 1 hour, watermark: 10 minutes}
 
 With a table (an entry of `tables`, or any frame that is no stream) each row meets the table as it is when its batch
-runs: the table is read anew for every batch, a compacted topic as the last value of each key, without those that were
-deleted. Where a step with state follows, the join is part of the stream and so is the table's reading.
+runs, a compacted topic as the last value of each key, without those that were deleted. Of a topic only what is new
+since the batch before is read, as long as it fits into 64 MB of memory; other tables are read anew for every batch.
 
 Two streams are joined in event time: rows meet if their keys are equal and their times at most `within` apart (`order:
 after` means that the other row is not the earlier one, `before` that it is not the later one). Both need a watermark;
@@ -15,6 +15,7 @@ meet it any more.
 Columns of the other frame that are no keys are added, all or those in `columns`, with `prefix` before their names.
 """
 
+from pathlib import Path
 from typing import ClassVar, Literal
 
 import msgspec
@@ -23,12 +24,14 @@ from pyspark.sql import functions as sf
 
 from ottla.pipelines.durations import seconds_of
 from ottla.pipelines.errors import FatalFailure
-from ottla.pipelines.frames import ORIGIN
+from ottla.pipelines.frames import MARK, without_origin
 from ottla.pipelines.steps.base import StepContext
 from ottla.pipelines.steps.columns import require_columns
 from ottla.pipelines.steps.event_time import duration_problems, with_watermark
+from ottla.pipelines.steps.rejecting import passes
 
 _OTHER = "__other_"
+_MET = "__met"
 
 
 class JoinOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,7 +83,7 @@ class JoinStep:
         if other is None:
             known = ", ".join(name for name in context.tables)
             raise FatalFailure(f"step {context.label}: there is no frame `{options.with_}`; there are {known}")
-        other = other.drop(ORIGIN)
+        other = without_origin(other)
         keys = self._keys()
         require_columns(frame, keys, context)
         require_columns(other, [*keys.values(), *(options.columns or [])], context)
@@ -94,9 +97,21 @@ class JoinStep:
             other = with_watermark(other, options.with_time or options.time, options.watermark, context)
         added = self._added(frame, other, context)
         hidden = other.select(*(sf.col(f"`{name}`").alias(_OTHER + name) for name in other.columns))
-        joined = frame.join(hidden, self._condition(), "left_outer" if options.type == "left" else "inner")
+        joined = self._joined(frame, hidden, context)
         kept = [sf.col(f"`{name}`") for name in frame.columns]
         return joined.select(*kept, *(sf.col(f"`{_OTHER}{name}`").alias(new) for name, new in added.items()))
+
+    def row_by_row(self, base_dir: Path) -> bool:
+        return not self.STATEFUL
+
+    def _joined(self, frame: DataFrame, other: DataFrame, context: StepContext) -> DataFrame:
+        if not context.marking:
+            return frame.join(other, self._condition(), "left_outer" if self._options.type == "left" else "inner")
+        condition = sf.col(MARK).isNull() & self._condition()  # a marked row meets nothing, and stays
+        if self._options.type == "left":
+            return frame.join(other, condition, "left_outer")
+        joined = frame.join(other.withColumn(_MET, sf.lit(True)), condition, "left_outer")
+        return joined.filter(passes(sf.col(_MET), context))
 
     def _keys(self) -> dict[str, str]:
         on = self._options.on

@@ -7,17 +7,17 @@ columns named are all that is left. A row for which an expression fails (a divis
 rejected, alone.
 """
 
+from pathlib import Path
 from typing import ClassVar
 
 import msgspec
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from ottla.pipelines.frames import ORIGIN
 from ottla.pipelines.steps.attempting import VALUE, attempt, can_fail, why_not
 from ottla.pipelines.steps.base import StepContext
 from ottla.pipelines.steps.expressions import checked_frame
-from ottla.pipelines.steps.rejecting import FAILURE, ROW, as_json, split_failed
+from ottla.pipelines.steps.rejecting import FAILURE, ROW, as_json, carried, split_failed
 
 _NEW = "__new_"
 
@@ -42,6 +42,9 @@ class MapStep:
             return ["`columns` names nothing: write for instance `columns: {gross: amount * 1.2}`"]
         return [f"`{name}` has no expression" for name, text in self._options.columns.items() if not text.strip()]
 
+    def row_by_row(self, base_dir: Path) -> bool:
+        return True
+
     def apply(self, frame: DataFrame, context: StepContext) -> DataFrame:
         risky = {name for name, text in self._options.columns.items() if can_fail(frame, text)}
         if not risky:
@@ -53,7 +56,7 @@ class MapStep:
         columns = {name: sf.expr(text) for name, text in self._options.columns.items()}
         if not self._options.only:
             return frame.withColumns(columns)
-        return frame.select(*(column.alias(name) for name, column in columns.items()), *_carried(frame))
+        return frame.select(*(column.alias(name) for name, column in columns.items()), *carried(frame))
 
     def _attempted(self, frame: DataFrame, risky: set[str]) -> DataFrame:
         """The row as it came in, the new columns beside it, and why there is one that could not be computed."""
@@ -74,10 +77,6 @@ class MapStep:
             for name in self._options.columns
         }
         if self._options.only:
-            return good.select(*(column.alias(name) for name, column in made.items()), *_carried(frame))
+            return good.select(*(column.alias(name) for name, column in made.items()), *carried(good))
         kept = {name: sf.col(f"`{name}`") for name in frame.columns}
         return good.select(*(column.alias(name) for name, column in {**kept, **made}.items()))
-
-
-def _carried(frame: DataFrame) -> list[Column]:
-    return [sf.col(ORIGIN)] if ORIGIN in frame.columns else []

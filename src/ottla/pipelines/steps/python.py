@@ -22,6 +22,7 @@ batches that raises is called again with halves of the batch until the rows are 
 
 import inspect
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
@@ -31,13 +32,13 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from ottla.pipelines.errors import FatalFailure
-from ottla.pipelines.frames import ORIGIN
+from ottla.pipelines.frames import HIDDEN, MARK, ORIGIN
 from ottla.pipelines.steps.base import StepContext
 from ottla.pipelines.steps.declare import ADDS_ATTRIBUTE, SCHEMA_ATTRIBUTE
 from ottla.pipelines.steps.expressions import parsed_schema
 from ottla.pipelines.steps.python_rows import Task
 from ottla.pipelines.steps.rejecting import FAILURE, ROW, split_failed
-from ottla.pipelines.steps.user_code import Shipped, load, reference_problems
+from ottla.pipelines.steps.user_code import Shipped, load, reference_problems, takes_rows
 
 
 class PythonOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,6 +68,9 @@ class PythonStep:
             problems.append("`adds` and `schema` exclude each other: `schema` names all columns already")
         return problems
 
+    def row_by_row(self, base_dir: Path) -> bool:
+        return not self.STATEFUL and not self._options.uses and takes_rows(self._options.python, base_dir)
+
     def apply(self, frame: DataFrame, context: StepContext) -> DataFrame:
         function = load(self._options.python, context.base_dir, context.label)
         if not callable(function):
@@ -94,7 +98,7 @@ class PythonStep:
 
     def _rows(self, function: Callable[..., Any], kind: str, frame: DataFrame, context: StepContext) -> DataFrame:
         columns, merge = self._columns(function, frame, context)
-        carried = [StructField(ORIGIN, frame.schema[ORIGIN].dataType)] if ORIGIN in frame.columns else []
+        carried = [StructField(name, frame.schema[name].dataType) for name in (ORIGIN, MARK) if name in frame.columns]
         texts = [StructField(FAILURE, StringType()), StructField(ROW, StringType())]
         output = StructType([*columns.fields, *carried, *texts])
         task = Task(
@@ -113,7 +117,7 @@ class PythonStep:
         added = self._options.adds if said else getattr(function, ADDS_ATTRIBUTE, None)
         if whole is not None:
             return _nullable(parsed_schema(whole, context)), False
-        fields = {field.name: field for field in frame.schema.fields if field.name != ORIGIN}
+        fields = {field.name: field for field in frame.schema.fields if field.name not in HIDDEN}
         for field in parsed_schema(added, context).fields if added else []:
             fields[field.name] = field
         return _nullable(StructType(list(fields.values()))), True

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ottla.pipelines.frames import ORIGIN
+from ottla.pipelines.frames import HIDDEN, MARK, ORIGIN
 from ottla.pipelines.steps.rejecting import FAILURE, ROW
 from ottla.pipelines.steps.user_code import Shipped, explain
 
@@ -29,11 +30,32 @@ class Task:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         function = self.function.unpack()
-        for batch in batches:
+        for whole in batches:
+            batch = whole
+            if MARK in whole.schema.names:
+                # Rows that were rejected before go on as they are; the function never sees them.
+                batch, rejected = _parted(whole)
+                if rejected.num_rows:
+                    yield _passed_on(self, rejected)
+                    if not batch.num_rows:
+                        continue
             if self.kind == "rows":
                 yield _rows(self, function, batch)
             else:
                 yield from _batches(self, function, batch)
+
+
+def _parted(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    good = pc.is_null(batch.column(MARK))
+    return batch.filter(good).drop_columns([MARK]), batch.filter(pc.invert(good))
+
+
+def _passed_on(task: Task, rejected: pa.RecordBatch) -> pa.RecordBatch:
+    arrays = [
+        rejected.column(field.name) if field.name in HIDDEN else pa.nulls(rejected.num_rows, field.type)
+        for field in task.output
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=task.output)
 
 
 @dataclass(frozen=True)
@@ -129,8 +151,7 @@ def _batches(task: Task, function: Any, batch: pa.RecordBatch) -> Iterator[pa.Re
         yield _assemble(task, pa.RecordBatch.from_pylist([], schema=task.columns), [], failed, shown, batch)
         return
     for part in result.to_batches():
-        nothing = pa.nulls(part.num_rows, pa.string())
-        arrays = [*part.columns, nothing, nothing]
+        arrays = [*part.columns, *(pa.nulls(part.num_rows, field.type) for field in _unset(task))]
         yield pa.RecordBatch.from_arrays(arrays, schema=task.output)
 
 
@@ -149,7 +170,7 @@ def _fitted(task: Task, made: pa.Table) -> pa.Table:
     if unknown or missing:
         what = f"lacks `{'`, `'.join(missing)}`" if missing else f"has `{'`, `'.join(unknown)}` besides"
         raise WrongResult(f"the batch that it returned {what}: name its columns in `adds` or `schema`")
-    wanted = [field for field in task.output if field.name not in {FAILURE, ROW}]
+    wanted = [field for field in task.output if field.name not in {MARK, FAILURE, ROW}]
     arrays = [
         made.column(field.name).cast(field.type)
         if field.name in made.column_names
@@ -157,6 +178,11 @@ def _fitted(task: Task, made: pa.Table) -> pa.Table:
         for field in wanted
     ]
     return pa.Table.from_arrays(arrays, schema=pa.schema(wanted))
+
+
+def _unset(task: Task) -> list[Any]:
+    """The columns at the end that a good row has nothing in."""
+    return [field for field in task.output if field.name in {MARK, FAILURE, ROW}]
 
 
 def _assemble(
@@ -172,6 +198,7 @@ def _assemble(
     if ORIGIN in task.output.names:
         picked = pa.array([*from_rows, *(failure.index for failure in failed)], pa.int64())
         arrays.append(batch.column(batch.schema.get_field_index(ORIGIN)).take(picked))
+    arrays.extend(pa.nulls(good + len(failed), field.type) for field in _unset(task) if field.name == MARK)
     arrays.append(pa.array([None] * good + [failure.error for failure in failed], pa.string()))
     arrays.append(pa.array([None] * good + [shown[failure.index] for failure in failed], pa.string()))
     return pa.RecordBatch.from_arrays(arrays, schema=task.output)

@@ -14,6 +14,7 @@ parsed query, and if Spark's analysis refuses the result, the query runs as it w
 
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
@@ -21,10 +22,10 @@ from py4j.java_gateway import JavaObject
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from ottla.pipelines.frames import ORIGIN
+from ottla.pipelines.frames import HIDDEN, MARK, ORIGIN, without_origin
 from ottla.pipelines.steps.base import StepContext
 from ottla.pipelines.steps.expressions import checked_frame
-from ottla.pipelines.steps.sql_text import looks_at_many_rows
+from ottla.pipelines.steps.sql_text import goes_row_by_row, looks_at_many_rows
 
 # Views are named for the moment of an analysis only; two analyses in one session must not see each other's.
 _views = threading.Lock()
@@ -46,12 +47,28 @@ class SqlStep:
     def problems(self) -> list[str]:
         return [] if self._query.strip() else ["the query is empty: write `SELECT ... FROM input`"]
 
+    def row_by_row(self, base_dir: Path) -> bool:
+        return goes_row_by_row(self._query)
+
     def apply(self, frame: DataFrame, context: StepContext) -> DataFrame:
-        return checked_frame(lambda: run_query(self._query, frame, context.tables), context)
+        def run() -> DataFrame:
+            if context.marking and MARK in frame.columns:
+                marked = run_query(self._query, frame, context.tables, marked=True)
+                if MARK in marked.columns:
+                    return marked
+                good = context.set_aside(frame)
+                tables = {name: good if table is frame else table for name, table in context.tables.items()}
+                return run_query(self._query, good, tables)
+            return run_query(self._query, frame, context.tables)
+
+        return checked_frame(run, context)
 
 
-def run_query(query: str, frame: DataFrame, tables: Mapping[str, DataFrame]) -> DataFrame:
-    """The query's result, in the session of `frame`: inside a batch that is not the session the tables came from."""
+def run_query(query: str, frame: DataFrame, tables: Mapping[str, DataFrame], *, marked: bool = False) -> DataFrame:
+    """The query's result, in the session of `frame`: inside a batch that is not the session the tables came from.
+
+    `marked`: rows that are marked as rejected go through it unseen. If the result has no marks, that was not possible.
+    """
     session = frame.sparkSession
     many_rows = looks_at_many_rows(query)
     with _views:
@@ -59,9 +76,11 @@ def run_query(query: str, frame: DataFrame, tables: Mapping[str, DataFrame]) -> 
         for name in names:
             table = _in_session(session, tables[name])
             # To DISTINCT and GROUP BY ALL an origin would be one more column that tells rows apart.
-            visible = table.drop(ORIGIN) if many_rows else table
+            visible = without_origin(table) if many_rows else table
             visible.createOrReplaceTempView(f"`{name}`")
         try:
+            if marked:
+                return _with_marks(query, session)
             carried = not many_rows and any(ORIGIN in table.columns for table in tables.values())
             return _with_origin(query, session) if carried else session.sql(query)
         finally:
@@ -79,6 +98,18 @@ def _with_origin(query: str, session: SparkSession) -> DataFrame:
     except (_ManyRows, AnalysisException):
         return plain
     return widened if widened.columns == [*plain.columns, ORIGIN] else plain
+
+
+def _with_marks(query: str, session: SparkSession) -> DataFrame:
+    plain = session.sql(query)
+    try:
+        parsed = _java(session).sessionState().sqlParser().parsePlan(query)
+        widened = _frame(session, _widen_marked(session, parsed))
+    except (_ManyRows, AnalysisException):
+        return plain.drop(MARK)
+    seen = [name for name in plain.columns if name not in HIDDEN]
+    whole = [name for name in widened.columns if name not in HIDDEN] == seen
+    return widened if whole and sorted(set(widened.columns) & HIDDEN) == sorted(HIDDEN) else plain.drop(MARK)
 
 
 def _first_origin(frame: DataFrame) -> DataFrame:
@@ -123,6 +154,33 @@ def _widen(session: SparkSession, plan: JavaObject) -> JavaObject:
     if kind == "UnresolvedWith":
         return _widen_with(session, plan)
     raise _ManyRows
+
+
+def _widen_marked(session: SparkSession, plan: JavaObject) -> JavaObject:
+    """The parsed query with the hidden columns in its SELECT, and a WHERE that marked rows always pass."""
+    kind = plan.nodeName()
+    if kind == "UnresolvedRelation":
+        return plan
+    children = _items(plan.children())
+    expressions = _jvm(session).org.apache.spark.sql.catalyst.expressions
+    if kind == "Project":
+        below = _widen_marked(session, children[0])
+        columns = _items(plan.projectList())
+        if not any("UnresolvedStar" in str(column.getClass().getName()) for column in columns):
+            columns += [_attribute(session, name) for name in sorted(HIDDEN)]
+        return _jvm(session).org.apache.spark.sql.catalyst.plans.logical.Project(_seq(session, columns), below)
+    if kind == "Filter":
+        below = _widen_marked(session, children[0])
+        condition = expressions.Or(expressions.IsNotNull(_attribute(session, MARK)), plan.condition())
+        return _jvm(session).org.apache.spark.sql.catalyst.plans.logical.Filter(condition, below)
+    if kind == "SubqueryAlias":
+        return plan.withNewChildren(_seq(session, [_widen_marked(session, children[0])]))
+    raise _ManyRows
+
+
+def _attribute(session: SparkSession, name: str) -> JavaObject:
+    parts = _seq(session, [name])
+    return _jvm(session).org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute(parts)
 
 
 def _widen_with(session: SparkSession, plan: JavaObject) -> JavaObject:

@@ -10,6 +10,18 @@ _MANY_ROWS = re.compile(
     re.IGNORECASE,
 )
 
+# One SELECT over one frame that leaves rows out or gives them other columns, and nothing else.
+_ROW_BY_ROW = re.compile(
+    r"\s*SELECT\b(?:(?!\bFROM\b).)*\bFROM\s+\w+(?:\s+AS)?(?:\s+(?!WHERE\b)\w+)?\s*(?:\bWHERE\b.*)?;?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+_NOT_ROW_BY_ROW = re.compile(
+    r"\bSELECT\b.*\bSELECT\b|\|>|/\*\+|\b(ALL|JOIN|UNION|ORDER|LIMIT|OFFSET|LATERAL|CLUSTER|DISTRIBUTE|SORT|WINDOW|"
+    r"TABLESAMPLE|explode|explode_outer|posexplode|posexplode_outer|inline|inline_outer|stack|json_tuple|"
+    r"variant_explode|variant_explode_outer|raise_error|assert_true)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
 # Spark's aggregate functions; a test asks Spark whether the list is complete.
 AGGREGATES = frozenset(
     {
@@ -110,3 +122,11 @@ def looks_at_many_rows(query: str) -> bool:
     if _MANY_ROWS.search(bare):
         return True
     return any(name.lower() in AGGREGATES for name in _CALL.findall(bare))
+
+
+def goes_row_by_row(query: str) -> bool:
+    """Whether each row becomes one row or none, by itself. Whatever is not plainly so counts as not."""
+    bare = _NOISE.sub(" '' ", query)
+    if looks_at_many_rows(query) or _NOT_ROW_BY_ROW.search(bare):
+        return False
+    return _ROW_BY_ROW.fullmatch(bare) is not None

@@ -98,7 +98,9 @@ class StatefulStep:
                 "pyspark.sql.streaming.stateful_processor.StatefulProcessor"
             )
         try:
-            return _Told(processor_type(**self._options.arguments), f"step {context.label}: `{reference}`")
+            return _ExplainedProcessor(
+                processor_type(**self._options.arguments), f"step {context.label}: `{reference}`"
+            )
         except Exception as error:  # the user's constructor
             raise FatalFailure(f"step {context.label}: `{reference}` cannot be made: {explain(error)}") from error
 
@@ -107,7 +109,7 @@ class ClassFailed(PipelineError):
     """The user's class raised; the message says where, for which key, and what can be done."""
 
 
-class _Told(StatefulProcessor):
+class _ExplainedProcessor(StatefulProcessor):
     """The user's class, whose exceptions tell the step and the key."""
 
     def __init__(self, processor: StatefulProcessor, who: str) -> None:

@@ -5,9 +5,11 @@ Modules beside a pipeline file are loaded for that pipeline alone, so two pipeli
 usual and must be installed on the executors too.
 """
 
+import ast
 import hashlib
 import importlib
 import importlib.util
+import re
 import sys
 import threading
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from pyspark import cloudpickle
 from ottla.pipelines.errors import FatalFailure
 
 _importing = threading.Lock()
+_ROWS = re.compile(r"['\"]?(dict|Mapping|([\w.]+\.)?(RecordBatch|Table))(\[.*\])?['\"]?")
 
 
 def reference_problems(reference: str, what: str) -> list[str]:
@@ -40,6 +43,26 @@ def load(reference: str, base_dir: Path, label: str) -> Any:
         return getattr(module, name)
     except AttributeError as missing:
         raise FatalFailure(f"step {label}: `{module_name}` has no `{name}`") from missing
+
+
+def takes_rows(reference: str, base_dir: Path) -> bool:
+    """Whether a function is known to take rows or Arrow batches, and not a frame. It is read, not run: a module that is
+    not beside the pipeline, or whose annotation says nothing certain, is no reason to import it yet."""
+    module, _, name = reference.partition(":")
+    beside = base_dir.joinpath(*module.split("."))
+    path = next((path for path in (beside.with_suffix(".py"), beside / "__init__.py") if path.is_file()), None)
+    if path is None:
+        return False
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError, OSError):
+        return False  # it is told when the step is made
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            parameters = [*node.args.posonlyargs, *node.args.args]
+            wanted = parameters[0].annotation if parameters else None
+            return bool(parameters) and (wanted is None or bool(_ROWS.fullmatch(ast.unparse(wanted))))
+    return False
 
 
 def _import_beside(name: str, base_dir: Path) -> ModuleType:

@@ -7,6 +7,7 @@ joins of streams, deduplication) pass them over and count them. Over history, wh
 is late.
 """
 
+from pathlib import Path
 from typing import ClassVar
 
 import msgspec
@@ -33,6 +34,9 @@ class WatermarkStep:
 
     def problems(self) -> list[str]:
         return duration_problems("watermark", self._options.delay)
+
+    def row_by_row(self, base_dir: Path) -> bool:
+        return True
 
     def apply(self, frame: DataFrame, context: StepContext) -> DataFrame:
         return with_watermark(frame, self._options.time, self._options.delay, context)

@@ -56,6 +56,7 @@ class WindowStep:
         self._options = options
         if options.emit == "updates":
             self.OUTPUT_MODE = "update"
+            self.QUIET_WITHOUT_ROWS = True
 
     def problems(self) -> list[str]:
         options = self._options

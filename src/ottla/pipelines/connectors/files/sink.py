@@ -6,16 +6,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as sql
-from pyspark.sql.types import BinaryType, StringType
 
 from ottla.pipelines.connectors.base import Batch, Written
 from ottla.pipelines.connectors.durable_files import flush, flush_folder, read_note, replace_file, writer_id
+from ottla.pipelines.connectors.files.publishing import Move, Publication
 from ottla.pipelines.connectors.moments import Reached, unwatched
+from ottla.pipelines.connectors.objects.text import line_column
 from ottla.pipelines.connectors.paths import spark_path
-from ottla.pipelines.connectors.publishing import Move, Publication
-from ottla.pipelines.errors import ConnectorProblem
 
 _SPARK_NAME = re.compile(r"part-\d+-[0-9a-f-]{36}(?:-c\d+|\.c\d+)?(?P<suffix>\..+)$")
 _CHUNK_BYTES = 1 << 20
@@ -151,23 +150,3 @@ def _write_all(descriptor: int, content: bytearray) -> None:
             view = view[os.write(descriptor, view) :]
     finally:
         view.release()
-
-
-def line_column(frame: DataFrame, file_format: str, writer_options: dict[str, str]) -> Column:
-    """A row as one line of text."""
-    if file_format == "json":
-        return sql.to_json(sql.struct("*"), writer_options)
-    if file_format == "csv":
-        return sql.to_csv(sql.struct("*"), {key: value for key, value in writer_options.items() if key != "header"})
-    return sql.col(text_column(frame))
-
-
-def text_column(frame: DataFrame) -> str:
-    """Text has one column: the only one there is, or `value`."""
-    names = frame.columns if len(frame.columns) == 1 else [name for name in frame.columns if name == "value"]
-    if len(names) != 1 or not isinstance(frame.schema[names[0]].dataType, StringType | BinaryType):
-        raise ConnectorProblem(
-            f"format text writes one column of strings; this frame has {', '.join(frame.columns)}. "
-            "Select one column as `value`, or choose json, csv or parquet"
-        )
-    return names[0]

@@ -21,8 +21,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from ottla.pipelines.connectors.lines import complete_until, cut, cut_stream
-from ottla.pipelines.connectors.object_source import record_batch
+from ottla.pipelines.connectors.objects.lines import complete_until, cut, cut_stream
+from ottla.pipelines.connectors.objects.source import record_batch
 from ottla.pipelines.connectors.options import from_spark
 from ottla.pipelines.errors import FatalFailure
 
@@ -34,7 +34,7 @@ class Tailing(msgspec.Struct, frozen=True, kw_only=True):
     max_rows: int | None = None
 
 
-class At(msgspec.Struct, frozen=True, kw_only=True):
+class FilePosition(msgspec.Struct, frozen=True, kw_only=True):
     """A place in the file's history."""
 
     inode: int = 0
@@ -43,7 +43,7 @@ class At(msgspec.Struct, frozen=True, kw_only=True):
     position: int = 0
 
 
-class Stretch(InputPartition):
+class ByteRange(InputPartition):
     def __init__(self, inode: int, start: int, end: int) -> None:
         super().__init__((inode, start, end))
         self.inode = inode
@@ -68,7 +68,7 @@ class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Inode and size of the file when a run over what is there now began."""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        return msgspec.to_builtins(At())  # type: ignore[no-any-return]
+        return msgspec.to_builtins(FilePosition())  # type: ignore[no-any-return]
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadMaxRows(self._tailing.max_rows) if self._tailing.max_rows else ReadAllAvailable()
@@ -78,23 +78,25 @@ class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        end = next_end(self._tailing.path, msgspec.convert(start, At), rows_max, self._bound)
+        end = next_end(self._tailing.path, msgspec.convert(start, FilePosition), rows_max, self._bound)
         return msgspec.to_builtins(end)  # type: ignore[no-any-return]
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        before, after = msgspec.convert(start, At), msgspec.convert(end, At)
+        before, after = msgspec.convert(start, FilePosition), msgspec.convert(end, FilePosition)
         first = before.position if before.generation == after.generation else 0
-        return [Stretch(after.inode, first, after.position)] if after.position > first else []
+        return [ByteRange(after.inode, first, after.position)] if after.position > first else []
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Stretch)
+        assert isinstance(partition, ByteRange)
         arrow = to_arrow_schema(self._schema, timezone="UTC", prefers_large_types=False)
         path = self._tailing.path
         for content, starts in cut_stream(_stretch(path, partition), partition.start):
             yield record_batch(content, starts, path, None, arrow)
 
 
-def next_end(path: str, start: At, rows_max: int | None, bound: tuple[int, int] | None = None) -> At:
+def next_end(
+    path: str, start: FilePosition, rows_max: int | None, bound: tuple[int, int] | None = None
+) -> FilePosition:
     """How far a batch that begins at `start` may read now; `start` itself if there is nothing complete."""
     now = _inode_and_size(path)
     if start.inode and (now is None or now[0] != start.inode):
@@ -102,21 +104,25 @@ def next_end(path: str, start: At, rows_max: int | None, bound: tuple[int, int] 
         rest = os.stat(rotated).st_size if rotated else 0
         if rotated and rest > start.position:
             position = end_of_lines(rotated, start.position, rest, rows_max, final=True)
-            return At(inode=start.inode, generation=start.generation, position=position)
+            return FilePosition(inode=start.inode, generation=start.generation, position=position)
     if now is None:
         return start
     inode, size = now
     begin = start
     if inode != start.inode:
-        begin = At(inode=inode, generation=start.generation + (1 if start.inode else 0))
+        begin = FilePosition(inode=inode, generation=start.generation + (1 if start.inode else 0))
     elif size < start.position:
-        begin = At(inode=inode, generation=start.generation + 1)
+        begin = FilePosition(inode=inode, generation=start.generation + 1)
     if bound is not None:
         size = min(size, bound[1]) if inode == bound[0] else 0
     if size <= begin.position:
         return start
     position = end_of_lines(path, begin.position, size, rows_max, final=False)
-    return start if position == begin.position else At(inode=inode, generation=begin.generation, position=position)
+    return (
+        start
+        if position == begin.position
+        else FilePosition(inode=inode, generation=begin.generation, position=position)
+    )
 
 
 def _inode_and_size(path: str) -> tuple[int, int] | None:
@@ -175,7 +181,7 @@ def _last_end(path: str, start: int, size: int) -> int:
     return start
 
 
-def _stretch(path: str, stretch: Stretch) -> Iterator[bytes]:
+def _stretch(path: str, stretch: ByteRange) -> Iterator[bytes]:
     place = _path_of_inode(path, stretch.inode)
     if place is None:
         raise FatalFailure(f"{path} was replaced before it was read; its old content is not in its folder any more")

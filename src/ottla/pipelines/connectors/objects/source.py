@@ -21,9 +21,9 @@ from pyspark.sql.types import StructType
 
 from ottla.pipelines.connectors.base import SourceContext
 from ottla.pipelines.connectors.durable_files import safe_name
-from ottla.pipelines.connectors.found_log import FoundLog
-from ottla.pipelines.connectors.lines import cut_stream
-from ottla.pipelines.connectors.object_store import Found, Store, explain, file_system, listed
+from ottla.pipelines.connectors.objects.found_log import FoundLog
+from ottla.pipelines.connectors.objects.lines import cut_stream
+from ottla.pipelines.connectors.objects.store import Store, StoredObject, explain, file_system, listed
 from ottla.pipelines.connectors.options import from_spark, to_spark
 from ottla.pipelines.errors import FatalFailure
 from ottla.spark.task_planned import planned_in_task, task_options
@@ -58,7 +58,7 @@ def object_table(context: SourceContext, reading: ObjectReading, schema: StructT
 
 
 class Objects(InputPartition):
-    def __init__(self, found: list[Found]) -> None:
+    def __init__(self, found: list[StoredObject]) -> None:
         super().__init__(found)
         self.found = found
 
@@ -75,9 +75,9 @@ class ObjectDataSource(DataSource):
         return ObjectStreamReader(from_spark(self.options, ObjectReading), schema)
 
 
-def _shared_out(found: Sequence[Found], parts: int) -> list[InputPartition]:
+def _shared_out(found: Sequence[StoredObject], parts: int) -> list[InputPartition]:
     """Largest first, each to the task that has least so far: about equal work."""
-    shares: list[list[Found]] = [[] for _ in range(max(1, min(parts, len(found))))]
+    shares: list[list[StoredObject]] = [[] for _ in range(max(1, min(parts, len(found))))]
     loads = [0] * len(shares)
     for entry in sorted(found, key=lambda entry: -entry.size):
         least = loads.index(min(loads))
@@ -137,7 +137,7 @@ class ObjectStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_objects(self._reading, self._schema, partition.found)
 
 
-def read_objects(reading: ObjectReading, schema: StructType, found: Sequence[Found]) -> Iterator[pa.RecordBatch]:
+def read_objects(reading: ObjectReading, schema: StructType, found: Sequence[StoredObject]) -> Iterator[pa.RecordBatch]:
     arrow = to_arrow_schema(schema, timezone="UTC", prefers_large_types=False)
     for entry in found:
         try:
@@ -156,7 +156,7 @@ def read_objects(reading: ObjectReading, schema: StructType, found: Sequence[Fou
             raise explain(error, reading.store) from error
 
 
-def _records(reading: ObjectReading, entry: Found, arrow: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _records(reading: ObjectReading, entry: StoredObject, arrow: pa.Schema) -> Iterator[pa.RecordBatch]:
     with file_system(reading.store.s3).open_input_stream(entry.path) as stream:  # unpacks by suffix: .gz, .zst, ...
         blocks = iter(lambda: stream.read(BLOCK_BYTES), b"")
         skip = reading.header
@@ -184,7 +184,7 @@ def record_batch(
     )
 
 
-def _parquet_rows(store: Store, entry: Found, arrow: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _parquet_rows(store: Store, entry: StoredObject, arrow: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Columns by name; one that the file does not have comes from its folder (`item=book`), or is null."""
     folders = folder_values(entry.path[len(store.root) :])
     with file_system(store.s3).open_input_file(entry.path) as source, pq.ParquetFile(source) as parquet:

@@ -41,7 +41,7 @@ class Decision(msgspec.Struct, frozen=True):
     moves: list[Move]
 
 
-class Closed(msgspec.Struct, frozen=True):
+class PublishedBatch(msgspec.Struct, frozen=True):
     batch: int
     rows: int | None
 
@@ -59,14 +59,14 @@ class Publication:
         self._reached = reached
         """Told the name of each step that is done; tests make it fail there."""
 
-    def finish_or_prepare(self, batch: int) -> Closed | None:
+    def finish_or_prepare(self, batch: int) -> PublishedBatch | None:
         """What was published for this batch, finishing it if need be; None: it is to be written, from scratch."""
         self._home.mkdir(parents=True, exist_ok=True)
         self.folder.mkdir(parents=True, exist_ok=True)
         decision = read_note(self._decided, Decision)
         if decision is not None:
             self._publish(decision)
-        closed = read_note(self._closed, Closed)
+        closed = read_note(self._closed, PublishedBatch)
         if closed is not None and batch <= closed.batch:
             return closed
         if self.staged.exists():
@@ -95,7 +95,7 @@ class Publication:
         for folder in touched:
             flush_folder(folder)
         self._reached("published")
-        replace_file(self._closed, msgspec.json.encode(Closed(batch=decision.batch, rows=decision.rows)))
+        replace_file(self._closed, msgspec.json.encode(PublishedBatch(batch=decision.batch, rows=decision.rows)))
         self._reached("closed")
         self._decided.unlink(missing_ok=True)
         shutil.rmtree(self.staged, ignore_errors=True)

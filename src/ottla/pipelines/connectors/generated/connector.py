@@ -14,9 +14,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from ottla.pipelines.connectors.base import SourceContext
-from ottla.pipelines.connectors.generated import Field, Late, Plan, build, plan_problems
-from ottla.pipelines.connectors.increasing import split
+from ottla.pipelines.connectors.generated.rows import Field, Late, Plan, build, plan_problems
 from ottla.pipelines.connectors.options import ConnectorOptions, from_spark, to_spark
+from ottla.pipelines.connectors.tables.increasing import split
 from ottla.pipelines.errors import ConnectorProblem
 
 ROWS_AT_ONCE = 10_000

@@ -10,17 +10,17 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from ottla.pipelines.connectors.base import RECORD, Batch, SourceContext, Written
-from ottla.pipelines.connectors.file_sink import text_column
-from ottla.pipelines.connectors.object_source import (
+from ottla.pipelines.connectors.objects.source import (
     ObjectReading,
     folder_values,
     found_log_path,
     object_stream,
     object_table,
 )
-from ottla.pipelines.connectors.object_store import S3Access, Store, explain, file_system, listed
+from ottla.pipelines.connectors.objects.store import S3Access, Store, explain, file_system, listed
+from ottla.pipelines.connectors.objects.text import text_column
 from ottla.pipelines.connectors.options import ConnectorOptions, Secret, refers
-from ottla.pipelines.connectors.s3_sink import Codec, write_objects
+from ottla.pipelines.connectors.s3.sink import Codec, write_objects
 from ottla.pipelines.errors import FatalFailure
 
 Place = Annotated[str, Meta(description="Bucket and prefix: `s3://bucket/orders`")]
@@ -169,7 +169,7 @@ class S3SinkOptions(_S3Options, frozen=True, kw_only=True):
 
 
 class S3Sink:
-    """Exactly once by batch id; `s3_sink` says how, and what a reader may see."""
+    """Exactly once by batch id; `sink` says how, and what a reader may see."""
 
     KIND: ClassVar[str] = "s3"
     Options: ClassVar[type[S3SinkOptions]] = S3SinkOptions

@@ -29,11 +29,10 @@ from pyspark.sql.types import (
 )
 
 from ottla.pipelines.connectors.base import Batch, SourceContext, Written
-from ottla.pipelines.connectors.following import following_problems, require_followed
 from ottla.pipelines.connectors.moments import Reached, unwatched
 from ottla.pipelines.connectors.options import ConnectorOptions, to_spark, upsert_problems
 from ottla.pipelines.connectors.paths import local_path, path_problems
-from ottla.pipelines.connectors.sqlite_source import (
+from ottla.pipelines.connectors.sqlite.source import (
     SqliteDataSource,
     SqliteReading,
     declared_types,
@@ -41,6 +40,7 @@ from ottla.pipelines.connectors.sqlite_source import (
     opened,
     quoted,
 )
+from ottla.pipelines.connectors.tables.following import following_problems, require_followed
 from ottla.pipelines.durations import seconds_of
 from ottla.spark.task_planned import task_options
 

@@ -1,8 +1,8 @@
 """Which objects a stream has found, in order: an offset is a place in this list.
 
-Listing tells what is there now, not what was there when a batch was planned, and a late object can carry an early time.
-So each found object is written down before it is read, once, and a batch that is replayed finds the same ones at the
-same places. Several queries may share a list: they take turns at its end.
+Listing tells what is there now, not what was there when a batch was planned, and an object that comes afterwards can
+carry an earlier time. So each found object is written down before it is read, once, and a batch that is replayed finds
+the same ones at the same places. Several queries may share a list: they take turns at its end.
 """
 
 import fcntl
@@ -12,18 +12,18 @@ from pathlib import Path
 
 import msgspec
 
-from ottla.pipelines.connectors.object_store import Found
+from ottla.pipelines.connectors.objects.store import StoredObject
 from ottla.pipelines.errors import FatalFailure
 
 
 class FoundLog:
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._entries: list[Found] = []
+        self._entries: list[StoredObject] = []
         self._paths: set[str] = set()
         self._read_bytes = 0
 
-    def extend(self, list_now: Callable[[], list[Found]]) -> int:
+    def extend(self, list_now: Callable[[], list[StoredObject]]) -> int:
         """Add what is new, durably; the length of the list."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         found = list_now()
@@ -42,7 +42,7 @@ class FoundLog:
             os.close(descriptor)
         return len(self._entries)
 
-    def between(self, start: int, end: int) -> list[Found]:
+    def between(self, start: int, end: int) -> list[StoredObject]:
         if len(self._entries) < end and self._path.exists():
             descriptor = os.open(self._path, os.O_RDONLY)
             try:
@@ -61,7 +61,7 @@ class FoundLog:
         content = os.pread(descriptor, size - self._read_bytes, self._read_bytes) if size > self._read_bytes else b""
         whole = content[: content.rfind(b"\n") + 1]
         for line in whole.splitlines():
-            entry = msgspec.json.decode(line, type=Found)
+            entry = msgspec.json.decode(line, type=StoredObject)
             self._entries.append(entry)
             self._paths.add(entry.path)
         self._read_bytes += len(whole)

@@ -40,7 +40,7 @@ class Store(msgspec.Struct, frozen=True, kw_only=True):
     s3: S3Access | None = None
 
 
-class Found(msgspec.Struct, frozen=True):
+class StoredObject(msgspec.Struct, frozen=True):
     path: str
     size: int
     modified_us: int
@@ -76,7 +76,7 @@ def file_system(access: S3Access | None) -> fs.FileSystem:
     )
 
 
-def listed(store: Store) -> list[Found]:
+def listed(store: Store) -> list[StoredObject]:
     """What there is now, oldest first. Names that begin with `_` or `.`, of folders too, are not data."""
     system = file_system(store.s3)
     try:
@@ -100,8 +100,8 @@ def _require_bucket(store: Store) -> None:
         raise FatalFailure(f"there is no bucket {bucket}: create it, or check its name and the endpoint")
 
 
-def _found(info: fs.FileInfo) -> Found:
-    return Found(info.path, int(info.size or 0), int(info.mtime_ns or 0) // 1000)
+def _found(info: fs.FileInfo) -> StoredObject:
+    return StoredObject(info.path, int(info.size or 0), int(info.mtime_ns or 0) // 1000)
 
 
 def _is_data(path: str, store: Store) -> bool:

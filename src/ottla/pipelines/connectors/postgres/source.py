@@ -20,10 +20,10 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from ottla.pipelines.connectors.following import FollowingReader
-from ottla.pipelines.connectors.increasing import Mark, split
 from ottla.pipelines.connectors.options import from_spark
-from ottla.pipelines.connectors.postgres_server import Connection, Server, connected, table_identifier
+from ottla.pipelines.connectors.postgres.server import Connection, Server, connected, table_identifier
+from ottla.pipelines.connectors.tables.following import FollowingReader
+from ottla.pipelines.connectors.tables.increasing import Mark, split
 from ottla.spark.task_planned import planned_in_task
 
 READ_BLOCK_BYTES = 1 << 20

@@ -8,12 +8,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 from ottla.pipelines.connectors.base import Batch, SourceContext, Written
-from ottla.pipelines.connectors.following import following_problems, require_followed
 from ottla.pipelines.connectors.options import ConnectorOptions, Secret, to_spark, upsert_problems
-from ottla.pipelines.connectors.postgres_server import Server, connected, table_identifier, url_problems
-from ottla.pipelines.connectors.postgres_sink import Target, write_batch
-from ottla.pipelines.connectors.postgres_source import PostgresDataSource, Reading
-from ottla.pipelines.connectors.postgres_types import ReadColumn, read_column
+from ottla.pipelines.connectors.postgres.server import Server, connected, table_identifier, url_problems
+from ottla.pipelines.connectors.postgres.sink import Target, write_batch
+from ottla.pipelines.connectors.postgres.source import PostgresDataSource, Reading
+from ottla.pipelines.connectors.postgres.types import ReadColumn, read_column
+from ottla.pipelines.connectors.tables.following import following_problems, require_followed
 from ottla.pipelines.durations import seconds_of
 from ottla.pipelines.errors import FatalFailure
 from ottla.spark.task_planned import task_options

@@ -28,10 +28,10 @@ from pyspark.sql import functions as sql
 
 from ottla.pipelines.connectors.base import Batch, Written
 from ottla.pipelines.connectors.durable_files import writer_id
-from ottla.pipelines.connectors.file_sink import line_column
 from ottla.pipelines.connectors.moments import Reached, unwatched
-from ottla.pipelines.connectors.object_source import NO_VALUE
-from ottla.pipelines.connectors.object_store import Store, explain, file_system
+from ottla.pipelines.connectors.objects.source import NO_VALUE
+from ottla.pipelines.connectors.objects.store import Store, explain, file_system
+from ottla.pipelines.connectors.objects.text import line_column
 from ottla.pipelines.errors import FatalFailure
 
 _RESULT = "name string, rows long, attempt int"
@@ -41,11 +41,11 @@ COPY_BYTES = 8 << 20
 Codec = Literal["snappy", "zstd", "gzip", "none"]
 
 
-class Begun(msgspec.Struct, frozen=True):
+class BatchStarted(msgspec.Struct, frozen=True):
     batch: int
 
 
-class Last(msgspec.Struct, frozen=True):
+class LastBatch(msgspec.Struct, frozen=True):
     batch: int
     rows: int
     objects: list[str]
@@ -66,20 +66,20 @@ def write_objects(
     notes = f"{store.root}/_ottla/{writer}"
     name = f"part-{writer}-{batch.id:010d}-"
     try:
-        last = _read_note(store, f"{notes}/last.json", Last)
+        last = _read_note(store, f"{notes}/last.json", LastBatch)
         if last is not None and batch.id <= last.batch:
             return Written(rows=last.rows, already_there=True)
-        begun = _read_note(store, f"{notes}/begun.json", Begun)
+        begun = _read_note(store, f"{notes}/begun.json", BatchStarted)
         if begun is not None and begun.batch == batch.id:
             _delete(store, name, keep=set())
         else:
-            _write_note(store, f"{notes}/begun.json", Begun(batch.id))
+            _write_note(store, f"{notes}/begun.json", BatchStarted(batch.id))
         reached("begun")
         rows, names, tried_again = _upload(frame, store, name, file_format, partition_by, parallel, compression)
         reached("uploaded")
         if tried_again:
             _delete(store, name, keep=set(names))
-        _write_note(store, f"{notes}/last.json", Last(batch.id, rows, sorted(names)))
+        _write_note(store, f"{notes}/last.json", LastBatch(batch.id, rows, sorted(names)))
         reached("noted")
     except OSError as error:
         raise explain(error, store) from error

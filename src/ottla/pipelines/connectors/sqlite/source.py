@@ -12,9 +12,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, DataType, DoubleType, LongType, StringType, StructType
 
-from ottla.pipelines.connectors.following import FollowingReader
-from ottla.pipelines.connectors.increasing import Mark
 from ottla.pipelines.connectors.options import from_spark
+from ottla.pipelines.connectors.tables.following import FollowingReader
+from ottla.pipelines.connectors.tables.increasing import Mark
 from ottla.pipelines.errors import ConnectorProblem, FatalFailure, PipelineError
 from ottla.spark.task_planned import planned_in_task
 

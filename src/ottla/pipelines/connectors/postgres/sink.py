@@ -28,7 +28,7 @@ from pyspark.sql.types import ArrayType
 from ottla.pipelines.connectors.base import Batch, Written
 from ottla.pipelines.connectors.durable_files import writer_id
 from ottla.pipelines.connectors.moments import Reached, unwatched
-from ottla.pipelines.connectors.postgres_server import (
+from ottla.pipelines.connectors.postgres.server import (
     Connection,
     Server,
     beside,
@@ -37,7 +37,7 @@ from ottla.pipelines.connectors.postgres_server import (
     split_name,
     table_identifier,
 )
-from ottla.pipelines.connectors.postgres_types import carried_column, column_definition
+from ottla.pipelines.connectors.postgres.types import carried_column, column_definition
 from ottla.pipelines.errors import FatalFailure
 
 BATCHES = "_ottla_batches"

@@ -14,12 +14,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from ottla.pipelines.connectors.base import RECORD, Batch, SourceContext, Written
-from ottla.pipelines.connectors.file_sink import append_lines, text_column, write_folder
-from ottla.pipelines.connectors.object_source import ObjectReading, found_log_path, object_stream, object_table
-from ottla.pipelines.connectors.object_store import Store
+from ottla.pipelines.connectors.files.publishing import Publication
+from ottla.pipelines.connectors.files.sink import append_lines, write_folder
+from ottla.pipelines.connectors.files.staged_parquet import CODECS, PublishBeside, can_be_staged
+from ottla.pipelines.connectors.files.tail import TailDataSource, Tailing
+from ottla.pipelines.connectors.objects.source import ObjectReading, found_log_path, object_stream, object_table
+from ottla.pipelines.connectors.objects.store import Store
+from ottla.pipelines.connectors.objects.text import text_column
 from ottla.pipelines.connectors.options import ConnectorOptions, to_spark
 from ottla.pipelines.connectors.paths import local_path, path_problems, spark_path
-from ottla.pipelines.connectors.tail import TailDataSource, Tailing
 from ottla.pipelines.errors import FatalFailure
 
 FileFormat = Literal["text", "csv", "json", "parquet"]
@@ -171,6 +174,21 @@ class FilesSink:
         if options.parallel and options.batch_folders:
             found.append("parallel: `batch_folders` already lets each task write its own files; leave one out")
         return found
+
+    def takes_part(self, row: StructType, codec: str) -> bool:
+        """Whether rows of this type can be written in the same pass as topics: one file for each folder, from Arrow.
+        `codec` is what Spark would choose."""
+        options = self.options
+        plain = options.format == "parquet" and not options.append and not options.batch_folders
+        return plain and (options.compression or codec) in CODECS and can_be_staged(row, options.partition_by)
+
+    def beside(self, batch: Batch, codec: str) -> PublishBeside | None:
+        """How the batch is written in the same pass as topics; None if it was written before."""
+        options = self.options
+        publication = Publication(local_path(options.files, batch.base_dir), batch.query, batch.sink)
+        if publication.finish_or_prepare(batch.id) is not None:
+            return None
+        return PublishBeside(publication, batch.id, options.partition_by, options.compression or codec)
 
     def write(self, frame: DataFrame, batch: Batch) -> Written:
         options = self.options

@@ -8,8 +8,8 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from ottla.pipelines.connectors.base import SourceContext
-from ottla.pipelines.connectors.increasing import Mark, from_offset, to_offset
 from ottla.pipelines.connectors.options import duration_problems
+from ottla.pipelines.connectors.tables.increasing import Mark, from_offset, to_offset
 from ottla.pipelines.errors import ConnectorProblem
 
 

@@ -1,0 +1,1 @@
+"""Buckets behind the S3 API."""

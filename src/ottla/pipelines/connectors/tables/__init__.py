@@ -1,0 +1,1 @@
+"""Tables of databases: what sources that follow an increasing column have in common."""

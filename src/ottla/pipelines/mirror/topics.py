@@ -1,0 +1,90 @@
+"""Topics of the target as a flow needs them: made, widened, their settings kept in step. `deciding` decides."""
+
+from collections.abc import Iterable, Mapping
+
+from ottla.client import admin
+from ottla.client.admin import BROKER_DEFAULT, ConfigSource, Resource, ResourceType
+from ottla.client.cluster import Cluster
+from ottla.client.settings import client_settings
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.names import TopicPartition
+from ottla.pipelines.mirror import naming
+from ottla.pipelines.mirror.deciding import left_out, settings_work, topic_work
+from ottla.pipelines.mirror.spec import Flow
+from ottla.spark import loop
+from ottla.spark.connections import shared_cluster
+
+COMPACT = {"cleanup.policy": "compact"}
+
+
+def ensure_topics(target: Mapping[str, str], flow: Flow, wanted: Iterable[TopicPartition]) -> None:
+    """Before a batch is written: all its partitions are there, and the topic that notes where records went."""
+    loop.run(_ensure(shared_cluster(client_settings(target)), flow, [*wanted]))
+
+
+async def _ensure(cluster: Cluster, flow: Flow, wanted: list[TopicPartition]) -> None:
+    listed = {topic.name: len(topic.partitions) for topic in await admin.list_topics(cluster)}
+    work = topic_work(wanted, listed)
+    for topic, partitions in work.make.items():
+        await make_topic(cluster, flow, topic, partitions)
+    for topic, partitions in work.widen.items():
+        await admin.create_partitions(cluster, topic, partitions)
+    if naming.map_topic(flow) not in listed:
+        await make_topic(cluster, flow, naming.map_topic(flow), 1, COMPACT)
+
+
+async def make_topic(
+    cluster: Cluster, flow: Flow, topic: str, partitions: int, configs: Mapping[str, str] | None = None
+) -> None:
+    replicas = flow.replication_factor or BROKER_DEFAULT
+    try:
+        await admin.create_topic(cluster, topic, partitions=partitions, replication_factor=replicas, configs=configs)
+    except ApiError as error:
+        if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:  # somebody was quicker
+            raise
+
+
+async def ensure_compacted(cluster: Cluster, flow: Flow, topic: str) -> None:
+    listed = {found.name for found in await admin.list_topics(cluster)}
+    if topic not in listed:
+        await make_topic(cluster, flow, topic, 1, COMPACT)
+
+
+async def keep_settings(source: Cluster, target: Cluster, flow: Flow, clusters: list[str]) -> list[str]:
+    """Bring the settings of all mirrored topics in step; what was changed or left out, in words."""
+    there = {topic.name for topic in await admin.list_topics(target)}
+    pairs = {
+        topic.name: naming.remote_name(flow, topic.name, clusters)
+        for topic in await admin.list_topics(source)
+        if not topic.internal and naming.takes(flow, topic.name, clusters)
+    }
+    pairs = {here: remote for here, remote in pairs.items() if remote in there}
+    ours, theirs = await _settings(source, pairs), await _settings(target, pairs.values())
+    said = []
+    for here, remote in pairs.items():
+        work = settings_work(ours[here], theirs[remote], flow.exclude_settings)
+        if work:
+            await admin.alter_configs(target, Resource(ResourceType.TOPIC, remote), add=work.set, delete=[*work.reset])
+            changed = [
+                *(f"{name}={value}" for name, value in work.set.items()),
+                *(f"{name} reset" for name in work.reset),
+            ]
+            said.append(f"settings of {remote}: {', '.join(changed)}")
+        if excluded := left_out(ours[here], flow.exclude_settings):
+            said.append(f"settings of {here} that stay behind: {', '.join(excluded)}")
+    return said
+
+
+async def _settings(cluster: Cluster, topics: Iterable[str]) -> dict[str, dict[str, str]]:
+    """What was set for the topics themselves; defaults and what brokers say are each cluster's own."""
+    wanted = [Resource(ResourceType.TOPIC, topic) for topic in topics]
+    if not wanted:
+        return {}
+    return {
+        resource.name: {
+            config.name: config.value or ""
+            for config in configs
+            if config.config_source == ConfigSource.DYNAMIC_TOPIC_CONFIG
+        }
+        for resource, configs in (await admin.describe_configs(cluster, wanted)).items()
+    }
