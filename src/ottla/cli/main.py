@@ -5,21 +5,17 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Protocol, cast
+from typing import cast
 
-from ottla.cli.error_words import in_words
-from ottla.cli.names import BY_NAME, BY_SCRIPT, COMMANDS, Command
-from ottla.cli.output import complain
+from ottla import __version__
+from ottla.cli.common.error_words import in_words
+from ottla.cli.common.output import complain
+from ottla.cli.names import BY_NAME, BY_SCRIPT, COMMANDS, NOT_YET_BY_NAME, Command, CommandModule
 from ottla.model.errors import ApiError, OttlaError
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
-
-
-class CommandModule(Protocol):
-    def main(self, argv: Sequence[str] | None = None, prog: str = ...) -> int:
-        """Run the command with these arguments and return the exit code."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,7 +45,7 @@ def _ottla(arguments: list[str]) -> int:
         print(_overview())
         return 0
     if arguments[0] in ("-V", "--version"):
-        print(f"ottla {_version()}")
+        print(f"ottla {__version__}")
         return 0
     name, rest = arguments[0], arguments[1:]
     command = BY_NAME.get(name)
@@ -103,13 +99,10 @@ def _overview() -> str:
     )
 
 
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("ottla")
-
-
 def _unknown(kind: str, name: str, known: dict[str, Command]) -> str:
+    missing = NOT_YET_BY_NAME.get(name.removesuffix(".sh"))
+    if missing is not None:
+        return f"there is no {kind} `{name}`: {missing.instead}."
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean `{close[0]}`?" if close else "`ottla --help` lists them."
     return f"there is no {kind} `{name}`: {hint}"

@@ -1,0 +1,1 @@
+"""Tools that look at a cluster and change it: topics, settings, groups, partitions, transactions."""

@@ -1,0 +1,1 @@
+"""Tools that write and read records, and measure that."""

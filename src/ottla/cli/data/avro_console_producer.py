@@ -1,0 +1,10 @@
+"""`kafka-avro-console-producer`: lines of JSON, written with a Avro schema."""
+
+import sys
+from collections.abc import Sequence
+
+from ottla.cli.data.schema_consoles import produce
+
+
+def main(argv: Sequence[str] | None = None, prog: str = "ottla avro-console-producer") -> int:
+    return produce(sys.argv[1:] if argv is None else argv, prog, "SchemaReader")

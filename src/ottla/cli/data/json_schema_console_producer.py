@@ -1,0 +1,10 @@
+"""`kafka-json-schema-console-producer`: lines of JSON, written with a JSON Schema schema."""
+
+import sys
+from collections.abc import Sequence
+
+from ottla.cli.data.schema_consoles import produce
+
+
+def main(argv: Sequence[str] | None = None, prog: str = "ottla json-schema-console-producer") -> int:
+    return produce(sys.argv[1:] if argv is None else argv, prog, "JsonSchemaReader")

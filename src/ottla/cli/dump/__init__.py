@@ -1,0 +1,1 @@
+"""What the files of a log hold, read without a broker."""

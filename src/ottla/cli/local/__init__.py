@@ -1,0 +1,1 @@
+"""Servers on this machine: started, stopped, looked at."""

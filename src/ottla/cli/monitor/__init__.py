@@ -1,0 +1,1 @@
+"""Commands that watch a cluster over the wire."""

@@ -1,0 +1,1 @@
+"""Pipelines and SQL on Spark."""
