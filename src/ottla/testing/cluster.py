@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic, PartitionMetadata
 
 SETTLE_SECONDS_MAX = 60.0
+# librdkafka keeps a request for metadata for the one broker that it chose. If that one goes away before the request is
+# sent, it is kept until its time is up, and never given to another broker: so ask for a short time, and ask again.
+METADATA_TRY_SECONDS = 3.0
+METADATA_SECONDS_MAX = 30.0
+METADATA_PAUSE_SECONDS = 0.05
 
 # A broker that is gone is noticed in seconds; what the ledger of a test waits for comes soon after.
 CLUSTER_TEST_SETTINGS: Mapping[str, SettingValue] = {
@@ -55,6 +60,8 @@ class RunningCluster:
             **(settings or {}),
         }
         self._admin: AdminClient | None = None
+        self._listener: str | None = None
+        self._client: Mapping[str, str | float | bool] = {}
         for number in range(1, brokers + 1):
             self.new_broker(number)
 
@@ -64,7 +71,7 @@ class RunningCluster:
         own: dict[str, SettingValue] = {
             **self._settings,
             "node.id": number,
-            "zookeeper.connect": self.zookeeper.connect + self._chroot,
+            "zookeeper.connect": self.zookeeper_connect,
         }
         if self.links is not None:
             own |= self.links.settings(number)
@@ -76,9 +83,19 @@ class RunningCluster:
         return self.brokers[number]
 
     @property
+    def zookeeper_connect(self) -> str:
+        """The brokers' `zookeeper.connect`."""
+        return self.zookeeper.connect + self._chroot
+
+    @property
     def bootstrap(self) -> str:
         """Every broker that was ever started, running or not: what a client of the cluster would be given."""
-        return ",".join(each.bootstrap for each in self.brokers.values() if each.listeners)
+        started = [each for each in self.brokers.values() if each.listeners]
+        return ",".join(each.bootstrap_of(self._listener) if self._listener else each.bootstrap for each in started)
+
+    def reach_by(self, listener: str, client: Mapping[str, str | float | bool]) -> None:
+        """From now on use another listener than the first, with these settings of a client, to get in there."""
+        self._listener, self._client, self._admin = listener, client, None
 
     @property
     def running(self) -> list[RunningBroker]:
@@ -129,7 +146,8 @@ class RunningCluster:
             from ottla.testing.load import RECONNECT, quiet  # noqa: PLC0415
 
             self._admin = AdminClient(
-                {"bootstrap.servers": self.bootstrap, "socket.timeout.ms": 5_000, **RECONNECT}, logger=quiet
+                {"bootstrap.servers": self.bootstrap, "socket.timeout.ms": 5_000, **RECONNECT, **self._client},
+                logger=quiet,
             )
         return self._admin
 
@@ -157,8 +175,10 @@ class RunningCluster:
         wait_until(created, f"topic {new.topic} is created", seconds=SETTLE_SECONDS_MAX)
 
     def metadata(self) -> "ClusterMetadata":
-        """The answer of whichever broker is asked; empty of topics while none answers."""
-        return self.admin.list_topics(timeout=10.0)
+        """The answer of whichever broker is asked."""
+        told = wait_until(self._tried_metadata, "a broker tells the metadata", seconds=METADATA_SECONDS_MAX)
+        assert told is not None
+        return told
 
     def partitions(self, topic: str | None = None) -> "dict[tuple[str, int], PartitionMetadata]":
         return _partitions(self.metadata(), topic)
@@ -171,7 +191,12 @@ class RunningCluster:
             known: int = found.leader if found is not None else -1
             return known if known in self.brokers and self.brokers[known].running else None
 
-        chosen = wait_until(leader, f"{topic}-{partition} has a leader that runs", seconds=SETTLE_SECONDS_MAX)
+        chosen = wait_until(
+            leader,
+            f"{topic}-{partition} has a leader that runs",
+            seconds=SETTLE_SECONDS_MAX,
+            pause=METADATA_PAUSE_SECONDS,
+        )
         assert chosen is not None
         return chosen
 
@@ -183,7 +208,9 @@ class RunningCluster:
             known: int = metadata.controller_id if metadata is not None else -1
             return known if known in self.brokers and self.brokers[known].running else None
 
-        chosen = wait_until(controller, "there is a controller that runs", seconds=SETTLE_SECONDS_MAX)
+        chosen = wait_until(
+            controller, "there is a controller that runs", seconds=SETTLE_SECONDS_MAX, pause=METADATA_PAUSE_SECONDS
+        )
         assert chosen is not None
         return chosen
 
@@ -197,7 +224,12 @@ class RunningCluster:
             return not problems
 
         try:
-            wait_until(settled, f"the cluster has settled ({topic or 'all topics'})", seconds=seconds)
+            wait_until(
+                settled,
+                f"the cluster has settled ({topic or 'all topics'})",
+                seconds=seconds,
+                pause=METADATA_PAUSE_SECONDS,
+            )
         except AssertionError as error:
             raise AssertionError(f"{error}: {'; '.join(problems[:10])}") from None
 
@@ -239,22 +271,24 @@ class RunningCluster:
             found = self.partitions_if_told(topic).get((topic, partition))
             return found is not None and set(found.isrs) == members
 
-        wait_until(as_wanted, f"the ISR of {topic}-{partition} is {sorted(members)}", seconds=seconds)
+        wait_until(
+            as_wanted,
+            f"the ISR of {topic}-{partition} is {sorted(members)}",
+            seconds=seconds,
+            pause=METADATA_PAUSE_SECONDS,
+        )
 
     def _tried_metadata(self) -> "ClusterMetadata | None":
         from confluent_kafka import KafkaException  # noqa: PLC0415
 
         with contextlib.suppress(KafkaException):
-            return self.metadata()
+            return self.admin.list_topics(timeout=METADATA_TRY_SECONDS)
         return None
 
     def partitions_if_told(self, topic: str) -> "dict[tuple[str, int], PartitionMetadata]":
         """None of them when no broker answers: the one that is asked may be paused, or cut off."""
-        from confluent_kafka import KafkaException  # noqa: PLC0415
-
-        with contextlib.suppress(KafkaException):
-            return self.partitions(topic)
-        return {}
+        metadata = self._tried_metadata()
+        return {} if metadata is None else _partitions(metadata, topic)
 
 
 def _partitions(metadata: "ClusterMetadata", topic: str | None) -> "dict[tuple[str, int], PartitionMetadata]":

@@ -56,9 +56,6 @@ class Ledger:
     def total(self) -> int:
         return sum(len(offsets) for offsets in list(self._offsets.values()))
 
-    def total_of(self, producer: int) -> int:
-        return sum(len(offsets) for (who, _), offsets in list(self._offsets.items()) if who == producer)
-
     def promised(self) -> Promises:
         """A copy of what is acknowledged by now: the audit of a log read after this must find all of it."""
         return {key: offsets[:] for key, offsets in list(self._offsets.items())}

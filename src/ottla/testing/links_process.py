@@ -9,7 +9,6 @@ from pathlib import Path
 
 _CHUNK = 262_144
 _NODE_ID = re.compile(rb"node\.id=(\d+)")
-_UNKNOWN = -1
 
 
 class Relays:
@@ -51,7 +50,10 @@ class Relays:
     async def _relay(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int, own_port: int
     ) -> None:
-        gate = self._gate(frozenset((number, broker_with_port(writer.get_extra_info("peername")[1]))))
+        other = broker_with_port(writer.get_extra_info("peername")[1])
+        if other is None:
+            return  # nobody's link, so nobody could cut it; a broker comes again
+        gate = self._gate(frozenset((number, other)))
         await gate.wait()
         there_reader, there_writer = await asyncio.open_connection("127.0.0.1", own_port)
         with contextlib.closing(there_writer):
@@ -78,18 +80,25 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gate
         await writer.drain()
 
 
-def broker_with_port(port: int) -> int:
+def broker_with_port(port: int) -> int | None:
     """The id of the broker whose socket has this local port, as the command line of its process tells it."""
-    inode = _inode_of(port)
-    wanted = f"socket:[{inode}]"
+    wanted = f"socket:[{_inode_of(port)}]"
     for process in Path("/proc").iterdir():
         if not process.name.isdigit():
             continue
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
             found = _NODE_ID.search(process.joinpath("cmdline").read_bytes())
-            if found and any(str(each.readlink()) == wanted for each in process.joinpath("fd").iterdir()):
+            if found and any(_target(each) == wanted for each in process.joinpath("fd").iterdir()):
                 return int(found[1])
-    return _UNKNOWN
+    return None
+
+
+def _target(descriptor: Path) -> str:
+    """Where it leads; nowhere if it was closed meanwhile, as a busy broker does all the time."""
+    try:
+        return str(descriptor.readlink())
+    except OSError:
+        return ""
 
 
 def _inode_of(port: int) -> str:

@@ -68,6 +68,10 @@ class LoadProducer:
         """Send this many records more, then wait for the next allowance."""
         self._allowed = (self._allowed or 0) + more
 
+    def log_in_as(self, username: str, password: str) -> None:
+        """For connections, and sessions of connections, that begin from now on."""
+        self._producer.set_sasl_credentials(username, password)
+
     @property
     def finished(self) -> bool:
         return not self._thread.is_alive()
@@ -84,8 +88,8 @@ class LoadProducer:
     def _run(self) -> None:
         try:
             self._send_until_stopped()
-        except Exception as failure:
-            self._failure = failure  # told by stop()
+        except Exception as failure:  # noqa: BLE001 - stop() raises it again, where the user is
+            self._failure = failure
 
     def _send_until_stopped(self) -> None:
         sent = 0
@@ -121,7 +125,9 @@ class LoadProducer:
         return True
 
 
-def read_log(bootstrap: str, topic: str, partitions: int) -> Iterator[tuple[int, int, bytes]]:
+def read_log(
+    bootstrap: str, topic: str, partitions: int, client_settings: dict[str, str | int | float | bool] | None = None
+) -> Iterator[tuple[int, int, bytes]]:
     """Every record as (partition, offset, value), up to where the partitions end when the reading begins."""
     consumer = Consumer(
         {
@@ -132,6 +138,7 @@ def read_log(bootstrap: str, topic: str, partitions: int) -> Iterator[tuple[int,
             "enable.partition.eof": False,
             "fetch.wait.max.ms": 100,
             **RECONNECT,
+            **(client_settings or {}),
         },
         logger=quiet,
     )

@@ -1,10 +1,11 @@
 """Requests that tests send over a plain socket, in versions that go by topic name."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ottla.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
+    CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
@@ -64,12 +65,15 @@ def fetch_request(
     )
 
 
-def create_topic(connection: WireConnection, topic: str, partitions: int = 1) -> int:
+def create_topic(
+    connection: WireConnection, topic: str, partitions: int = 1, *, configs: Mapping[str, str] | None = None
+) -> int:
     """Create a topic that the broker at the other end leads, and return the error code.
 
     In a cluster it has replicas on all brokers: a test that speaks to one of them wants that one to lead.
     """
     wanted = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1)
+    wanted.configs = [CreatableTopicConfig(name=name, value=value) for name, value in (configs or {}).items()]
     brokers = connection.call(MetadataRequest(topics=[]), METADATA_VERSION, MetadataResponse).brokers
     if len(brokers) > 1:
         port = connection.socket.getpeername()[1]

@@ -33,6 +33,7 @@ BROKERS_VARIABLE = "OTTLA_TEST_BROKERS"
 # Settings that several brokers cannot share.
 _OF_ONE_BROKER = {"listeners", "advertised.listeners", "node.id", "broker.id", "zookeeper.connect", "log.dirs"}
 ANY_FREE_PORT = "PLAINTEXT://127.0.0.1:0"
+_RUN_DIR_VARIABLE = "OTTLA_RUN_DIR"  # of cli.processes: who stops this machine's brokers does not mean a test's
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
 
@@ -118,6 +119,7 @@ class RunningBroker:
                 stdout=subprocess.PIPE,
                 stderr=log_file,
                 start_new_session=True,  # an interrupt at the terminal is for the test, which then stops us in order
+                env={**os.environ, _RUN_DIR_VARIABLE: str(self.data_dir / "run")},
             )
 
     def wait_until_ready(self) -> Self:
