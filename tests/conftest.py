@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from ottla.testing.running import brokers_wanted
@@ -15,8 +16,23 @@ if TYPE_CHECKING:
 _counter = itertools.count(1)
 
 # Every JVM of a test lives for seconds or minutes on few cores: its second compiler and its parallel collector would
-# take more from the tests than they give.
-os.environ.setdefault("OTTLA_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# take more from the tests than they give. Without the second compiler Java has room for 48 MB of code, which the plans
+# of a hundred tests outgrow: it would throw compiled code away and compile it again.
+os.environ["OTTLA_RESIDENT"] = "off"  # a test that is about it says so
+os.environ.setdefault("OTTLA_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m")
+
+# How long one example takes, or making one, says something about the machine and nothing about the code.
+hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("patient")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--hostile-inputs",
+        type=int,
+        default=4_000,
+        help="how many mutated tokens are tried (200000 for a thorough run)",
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -38,7 +54,8 @@ def spark() -> "Iterator[SparkSession]":
     """The one Spark session of a whole run: starting another costs ten seconds."""
     from ottla.spark.session import build_session
 
-    session = build_session("tests", "local[2]")
+    few_rows = {"spark.sql.shuffle.partitions": "2"}
+    session = build_session("tests", "local[2]", few_rows, short_lived=True)
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()

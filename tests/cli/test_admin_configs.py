@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.configs import parse_additions
+from ottla.cli.admin.configs import parse_additions
+from ottla.cli.common.output import CommandError
 from ottla.cli.main import main
-from ottla.cli.output import CommandError
 from ottla.testing import RunningBroker
 
 Unique = Callable[[str], str]
@@ -85,8 +85,6 @@ def test_a_broker_and_the_defaults_of_all(ottla_fresh_broker: RunningBroker, cap
     [
         (["--alter", "--topic", "absent-topic", "--add-config", "retention.ms=1"], "topic absent-topic: "),
         (["--describe", "--topic", "absent-topic"], "topic absent-topic: "),
-        (["--describe", "--user", "alice"], "not served yet"),
-        (["--describe", "--entity-type", "clients"], "not served yet"),
         (["--describe", "--entity-type", "sheep"], "not a kind of thing"),
         (["--describe"], "say whose settings"),
         (["--describe", "--topic", "a", "--broker", "1"], "say whose settings, once"),

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from ottla.cli.consumer_group_reset import parse_datetime, parse_duration, parse_plans
-from ottla.cli.consumer_group_scope import parse_topic_partitions
+from ottla.cli.admin.consumer_group_reset import parse_datetime, parse_duration, parse_plans
+from ottla.cli.admin.consumer_group_scope import parse_topic_partitions
+from ottla.cli.common.output import CommandError
 from ottla.cli.main import main
-from ottla.cli.output import CommandError
 from ottla.model.names import TopicPartition
 from ottla.testing import RunningBroker
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from ottla.cli.delete_records import parse_offsets
-from ottla.cli.get_offsets import parse_rules, parse_time
+from ottla.cli.admin.delete_records import parse_offsets
+from ottla.cli.admin.get_offsets import parse_rules
+from ottla.cli.common.offset_times import parse_time
+from ottla.cli.common.output import CommandError
 from ottla.cli.main import main
-from ottla.cli.output import CommandError
 from ottla.model.names import TopicPartition
 from ottla.testing import RunningBroker
 
@@ -112,7 +113,7 @@ def test_what_a_broker_serves(tool: Tool, capsys: Captured, ottla_broker: Runnin
     first, *shown = lines(capsys)
     assert first == f"{ottla_broker.bootstrap} (id: 1 rack: null isFenced: false) -> ("
     assert "\tProduce(0): 0 to 13 [usable: 13]," in shown
-    assert "\tDescribeAcls(29): UNSUPPORTED," in shown
+    assert "\tShareFetch(78): UNSUPPORTED," in shown
     assert shown[-1] == ")"
     assert tool("broker-api-versions", "--json") == 0
     [document] = json.loads(capsys.readouterr().out)

@@ -1,6 +1,7 @@
 """The commands as programs: installed names, old command lines, `ottla broker` and `ottla up`."""
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -12,9 +13,10 @@ from pathlib import Path
 import pytest
 from tests.unit.client.tls import make_certificates, running_proxy
 
-from ottla.cli import options
+from ottla.cli.common import options
 from ottla.cli.main import main, run_by_name
 from ottla.testing import RunningBroker, broker
+from ottla.testing.zookeeper import shared_zookeeper
 
 Unique = Callable[[str], str]
 Captured = pytest.CaptureFixture[str]
@@ -67,29 +69,46 @@ bin/kafka-topics.sh {z} --topic {topic} --delete
 """
 
 
-def test_old_command_lines_run_as_written(as_written: Callable[[str], tuple[int, str, str]], unique: Unique) -> None:
+@pytest.fixture(scope="module")
+def clustered() -> Iterator[RunningBroker]:
+    """A broker of a cluster that shares its ZooKeeper with others, below /kafka."""
+    with broker({"zookeeper.connect": f"{shared_zookeeper().connect}/kafka", "node.id": 5}) as running:
+        yield running
+
+
+def test_old_command_lines_run_as_written(
+    as_written: Callable[[str], tuple[int, str, str]], clustered: RunningBroker, unique: Unique
+) -> None:
+    """The ZooKeeper that they name is asked for the brokers, whatever broker else there is."""
     lines = OLD_COMMAND_LINES.format(
         z="--zookeeper zookeeper1:2181/kafka", topic=unique("written"), group=unique("application1")
     )
+    address = shared_zookeeper().connect
     for line in lines.strip().splitlines():
-        code, _, errors = as_written(line)
+        here = re.sub(r"zookeeper1:2181[\w:,]*", address, line)
+        here = re.sub(r"localhost:9092|kafka1:9092", clustered.bootstrap, here)
+        code, _, errors = as_written(here)
         assert code == 0, f"{line}: {errors}"
-        assert ("no longer talk to ZooKeeper" in errors) == ("--zookeeper" in line)
+        assert (f"has its brokers at {clustered.bootstrap}" in errors) == ("--zookeeper" in line)
 
 
-def test_without_a_named_broker_the_zookeeper_host_is_tried_and_then_this_machine(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_zookeeper_without_brokers_or_without_an_answer_is_no_other_cluster(
+    as_written: Callable[[str], tuple[int, str, str]],
 ) -> None:
-    monkeypatch.delenv(options.BOOTSTRAP_VARIABLE, raising=False)
-    parser = options.ToolParser("tool", "")
-    options.add_connection_options(parser)
-    args = parser.parse(["--zookeeper", "zk1:2181,zk2:2181/kafka"])
-    answering: set[tuple[str, int]] = {("zk2", 9092)}
-    monkeypatch.setattr(options, "_answers", lambda host, port: (host, port) in answering)
-    assert options.bootstrap_of(args) == "zk2:9092"
-    answering.clear()
-    assert options.bootstrap_of(args) == options.DEFAULT_BOOTSTRAP
-    assert options.bootstrap_of(parser.parse(["--broker-list", "b:1"])) == "b:1"
+    """The broker of $OTTLA_BOOTSTRAP answers, and is not asked."""
+    connect = shared_zookeeper().connect
+    for zookeeper, told in {
+        f"{connect}/nowhere": "no broker is registered below /nowhere; start one, or name the brokers",
+        "127.0.0.1:1": "no ZooKeeper can be reached at 127.0.0.1:1 (127.0.0.1:1: Connection refused)",
+        "127.0.0.1:none": "'127.0.0.1:none' is not host:port",
+        f"{connect}/kafka --bootstrap-server b:1": "both say which cluster is meant",
+    }.items():
+        code, out, errors = as_written(f"bin/kafka-topics.sh --list --zookeeper {zookeeper}")
+        assert (code, out) == (1, "")
+        assert told in errors
+    code, out, _ = as_written(f"bin/zookeeper-shell.sh {connect} ls /")
+    assert code == 0
+    assert "nowhere" not in out, "looking creates nothing"
 
 
 @pytest.mark.parametrize("name", ["kafka-topics", "kafka-topics.sh", "ottla"])
@@ -155,21 +174,28 @@ def test_a_broker_says_one_line_and_stops_when_asked(tmp_path: Path) -> None:
     assert (tmp_path / "data").is_dir()
 
 
-def test_a_port_open_to_the_network_is_warned_about(tmp_path: Path) -> None:
-    with running(
-        "ottla", "broker", "--set", "listeners=PLAINTEXT://0.0.0.0:0", "--set", "log.dirs=data", cwd=tmp_path
-    ) as process:
+def test_a_port_open_to_the_network_must_be_meant_and_is_warned_about(tmp_path: Path) -> None:
+    listen = ["ottla", "broker", "--set", "listeners=PLAINTEXT://0.0.0.0:0", "--set", "log.dirs=data"]
+    with running(*listen, cwd=tmp_path) as process:
+        _, err = process.communicate(timeout=START_SECONDS_MAX)
+        assert process.returncode == 1
+    assert b"PLAINTEXT://0.0.0.0:0 is open to other machines, and PLAINTEXT asks nobody who they are" in err
+    assert b"ottla.allow.unauthenticated.listeners=true" in err
+    with running(*listen, "--set", "ottla.allow.unauthenticated.listeners=true", cwd=tmp_path) as process:
         first_line(process)
-        _, err = stop(process)
-    assert "PLAINTEXT://0.0.0.0:0 is open to the network" in err
+        _, text = stop(process)
+    assert "PLAINTEXT://0.0.0.0:0 is open to the network" in text
 
 
-def test_up_keeps_its_data_here_and_shows_the_way(tmp_path: Path) -> None:
+def test_up_keeps_its_data_here_and_shows_the_way(tmp_path: Path, capsys: Captured) -> None:
     with running("ottla", "up", "--set", "listeners=PLAINTEXT://127.0.0.1:0", cwd=tmp_path) as process:
         line = first_line(process)
         assert line.startswith("Ottla is up on 127.0.0.1:")
         address = line.split()[4].rstrip(".")
+        describe = ["configs", "--describe", "--entity-type", "brokers", "--entity-name", "1", "--all"]
+        assert main([*describe, "--bootstrap-server", address]) == 0
         out, err = stop(process)
+    assert "group.initial.rebalance.delay.ms=0 " in capsys.readouterr().out, "the first consumer reads at once"
     assert f"export OTTLA_BOOTSTRAP={address}" in out
     assert "ottla topics --create" in out
     assert err == ""
@@ -197,13 +223,6 @@ def test_a_port_in_use_is_said_in_words(ottla_broker: RunningBroker, tmp_path: P
     assert process.returncode == 1
     assert b"is another broker running" in err
     assert b"Traceback" not in err
-
-
-def test_a_daemon_is_refused_with_the_reason(capsys: Captured) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["broker", "-daemon", "server.properties"])
-    assert stopped.value.code == 1
-    assert "systemd" in capsys.readouterr().err
 
 
 def test_the_tools_speak_tls(tmp_path: Path, capsys: Captured) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from ottla.cli.leader_election import parse_partitions
+from ottla.cli.admin.leader_election import parse_partitions
+from ottla.cli.common.output import CommandError
 from ottla.cli.main import main
-from ottla.cli.output import CommandError
 from ottla.model.names import TopicPartition
 from ottla.testing import RunningBroker
 

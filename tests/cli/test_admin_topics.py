@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
+from ottla.cli.admin.topics import parse_assignment
+from ottla.cli.common.output import CommandError
+from ottla.cli.common.topic_filter import TopicPattern
 from ottla.cli.main import main
-from ottla.cli.output import CommandError
-from ottla.cli.topic_filter import TopicPattern
-from ottla.cli.topics import parse_assignment
 from ottla.testing import RunningBroker
 
 Unique = Callable[[str], str]

@@ -12,7 +12,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
+from ottla.cli.local.cluster import _parse, broker_settings
 from ottla.cli.main import main
+from ottla.config.load import load_settings
 from ottla.testing.load import quiet
 from ottla.testing.ports import free_ports
 from ottla.testing.waiting import wait_until
@@ -42,10 +44,10 @@ def runs(pid: int) -> bool:
         return False
 
 
-@pytest.mark.timeout(180)
 def test_it_serves_survives_a_broker_and_stops_in_order(tmp_path: Path) -> None:
     port = free_ports(1)[0]
-    process, log = start(tmp_path, "--brokers", "3", "--port", str(port), "--racks", "a,b", "--log-level", "info")
+    options = ["--brokers", "3", "--port", str(port), "--racks", "a,b", "--registry", "0", "--log-level", "info"]
+    process, log = start(tmp_path, *options)
     assert process.stdout is not None
     try:
         bootstrap = process.stdout.readline().decode().strip()
@@ -58,9 +60,14 @@ def test_it_serves_survives_a_broker_and_stops_in_order(tmp_path: Path) -> None:
         (partition,) = admin.list_topics("news", timeout=10).topics["news"].partitions.values()
         assert sorted(partition.replicas) == [1, 2, 3]
 
+        registries = "The schema registry answers on http://127.0.0.1:"
+        wait_until(
+            lambda: log.read_text().count(registries) == 3, "a registry answers beside every broker", seconds=120
+        )
+
         _, victim, *_ = pids(log)
         os.kill(victim, signal.SIGKILL)
-        wait_until(lambda: "broker-1 ended with exit code -9; 3 run on" in log.read_text(), "it is told")
+        wait_until(lambda: "broker-1 ended with exit code -9; 6 run on" in log.read_text(), "it is told")
         producer.produce("news", b"hello again")
         assert producer.flush(60) == 0
         process.send_signal(signal.SIGINT)
@@ -71,13 +78,12 @@ def test_it_serves_survives_a_broker_and_stops_in_order(tmp_path: Path) -> None:
         process.stdout.close()
     wait_until(lambda: not any(map(runs, pids(log))), "all children have ended")
     text = log.read_text()
-    assert re.search(r"^broker-2  \| .*ottla\.broker\.node: stopping$", text, re.MULTILINE)
+    assert re.search(r"^broker-2  \| .*ottla\.broker\.process: Broker 2 shutting down$", text, re.MULTILINE)
 
 
-@pytest.mark.timeout(120)
 def test_the_children_end_with_a_killed_parent(tmp_path: Path) -> None:
     port = free_ports(1)[0]
-    process, log = start(tmp_path, "--brokers", "1", "--port", str(port))
+    process, log = start(tmp_path, "--brokers", "1", "--port", str(port), "--registry", "none")
     assert process.stdout is not None
     try:
         assert process.stdout.readline(), log.read_text()
@@ -97,6 +103,14 @@ def test_mistakes_are_told(arguments: list[str], told: str, capsys: pytest.Captu
     with pytest.raises(SystemExit):
         main(["cluster", *arguments])
     assert told in capsys.readouterr().err
+
+
+def test_the_first_member_of_a_group_does_not_wait_for_others() -> None:
+    args = _parse(["--set", "group.initial.rebalance.delay.ms=7"], "ottla cluster")
+    own = broker_settings(args, 1, "127.0.0.1:2181")
+    assert load_settings(None, own).group_initial_rebalance_delay_ms == 0
+    assert load_settings(None, [*own, *args.settings]).group_initial_rebalance_delay_ms == 7
+    assert load_settings(None).group_initial_rebalance_delay_ms == 3000, "servers do as Kafka does"
 
 
 def test_a_broker_that_cannot_start_ends_it_all(tmp_path: Path, unique: Callable[[str], str]) -> None:

@@ -211,15 +211,6 @@ def test_contradictions_are_refused_in_words(
     assert capsys.readouterr().err.startswith("error: ")
 
 
-def test_a_broker_that_is_not_there(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\n")))
-    soon = ["--timeout", "0", "--command-property", "delivery.timeout.ms=500"]
-    assert main(["console-producer", "--bootstrap-server", "127.0.0.1:1", "--topic", "t", *soon]) == 1
-    errors = capsys.readouterr().err
-    assert "cannot connect to 127.0.0.1:1: Connection refused" in errors
-    assert "was not sent" in errors
-
-
 @pytest.fixture
 def tool(ottla_broker: RunningBroker) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
     started: list[subprocess.Popen[str]] = []

@@ -62,7 +62,9 @@ def test_a_record_that_is_lost_is_reported(capsys: Captured, tmp_path: object) -
         out.write("delivery.timeout.ms=300\nlinger.ms=0\n")
     arguments = ["--bootstrap-server", "127.0.0.1:1", "--topic", "t", "--max-messages", "1", "--producer.config", file]
     assert main(["verifiable-producer", *arguments]) == 0
-    _start, lost, _end, data = events(capsys.readouterr().out)
+    captured = capsys.readouterr()
+    assert "Connection to node -1 (/127.0.0.1:1) could not be established. Broker may not be" in captured.err
+    _start, lost, _end, data = events(captured.out)
     assert list(lost) == ["timestamp", "name", "exception", "key", "value", "message", "topic"]
     assert (lost["name"], lost["value"], lost["topic"]) == ("producer_send_error", "0", "t")
     assert (data["sent"], data["acked"]) == (1, 0)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.doctor_checks import State, check_broker, check_folder, judge_packages, within
-from ottla.cli.doctor_spark import check_kernel, check_scripts
+from ottla.cli.local.doctor_checks import State, check_broker, check_folder, judge_packages, within
+from ottla.cli.local.doctor_spark import check_kernel, check_scripts
 from ottla.cli.main import main
 from ottla.spark.kernel.choice import chosen_kernel
 from ottla.testing import RunningBroker
@@ -130,7 +130,7 @@ def test_spark_runs_on_the_java_that_pip_brings(tmp_path: Path) -> None:
     program = "import ottla.cli.main; raise SystemExit(ottla.cli.main.main())"
     done = subprocess.run(
         [sys.executable, "-c", program, "doctor", "--spark", "--json", "--data", str(tmp_path)],
-        env={"PATH": str(tmp_path), "HOME": str(tmp_path)}, capture_output=True, text=True, timeout=120, check=False,
+        env={"PATH": str(tmp_path), "HOME": str(tmp_path)}, capture_output=True, text=True, timeout=480, check=False,
     )  # fmt: skip
     assert done.returncode in (0, 1), done.stderr
     checks: dict[str, Any] = {check["check"]: check for check in json.loads(done.stdout)["checks"]}

@@ -2,7 +2,7 @@
 
 import logging
 
-from ottla.cli.once_in_a_while import OnceInAWhile
+from ottla.cli.local.once_in_a_while import OnceInAWhile
 
 
 def test_the_same_kind_of_message_passes_once_in_ten_seconds() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ottla.cli.common.output import CommandError
+from ottla.cli.local.zookeeper import parse_members
 from ottla.cli.main import main
-from ottla.cli.output import CommandError
-from ottla.cli.zookeeper import parse_members
 from ottla.cluster.zookeeper_server import Member
 from ottla.testing.ports import free_ports
 from ottla.testing.waiting import wait_until

@@ -13,7 +13,7 @@ from ottla.testing.load import RECONNECT, LoadProducer, quiet
 from ottla.testing.waiting import wait_until
 
 PARTITIONS = 6
-SECONDS_MAX = 40.0
+SECONDS_MAX = 120.0
 RECORDS_BETWEEN_CHANGES = 300
 Unique = Callable[[str], str]
 

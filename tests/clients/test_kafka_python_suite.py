@@ -28,7 +28,7 @@ EXPECTED_TO_FAIL = {
     "test_legacy_kafka_client_ssl": NO_SECURITY,
 }
 PASSING_MIN = 53
-SUITE_SECONDS_MAX = 240
+SUITE_SECONDS_MAX = 480
 
 STAND_IN_FOR_SERVICE = '''
 class ExternalService:
@@ -38,7 +38,14 @@ class ExternalService:
 
 class SpawnedService:
     """Never started: KAFKA_URI names a broker that runs."""
+
+
+from kafka import KafkaConsumer
+
+KafkaConsumer.DEFAULT_CONFIG["metadata_max_age_ms"] = 2_000
 '''
+"""A consumer of 3.0.12 that subscribes while its first request for metadata is on its way, which names no topics, takes
+the answer for the one it wants, and looks again when that is too old, after five minutes. A slow machine is enough."""
 
 
 @pytest.fixture
@@ -47,12 +54,12 @@ def suite() -> Path:
     version = importlib.metadata.version("kafka-python")
     cache = Path(sys.prefix) / "share" / "ottla-tests"
     unpacked = cache / f"kafka_python-{version}"
-    if not (unpacked / "test" / "service.py").exists():
+    if not (unpacked / "test" / "__init__.py").exists():
         _download(version, cache)
         with tarfile.open(cache / f"kafka_python-{version}.tar.gz") as archive:
             archive.extractall(cache, filter="data")
         (unpacked / "test" / "__init__.py").touch()
-        (unpacked / "test" / "service.py").write_text(STAND_IN_FOR_SERVICE)
+    (unpacked / "test" / "service.py").write_text(STAND_IN_FOR_SERVICE)
     return unpacked
 
 

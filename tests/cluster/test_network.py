@@ -1,11 +1,14 @@
 """ZooKeeper and the links between brokers fail under load."""
 
+import re
 import threading
+import time
 from collections.abc import Callable
 
 from confluent_kafka.admin import NewTopic
 from tests.cluster.traffic import Traffic
 
+from ottla.broker.server.dispatch import PATIENCE_MS_MAX
 from ottla.testing.cluster import RunningCluster
 from ottla.testing.waiting import wait_until
 
@@ -46,20 +49,36 @@ def test_a_topic_asked_for_while_zookeeper_is_away_is_made_when_it_is_back(
 ) -> None:
     topic = unique("awaited")
     asked = three_brokers.brokers[three_brokers.controller_id()]
-    before = asked.log_text().count(NOTICED)
+    before, lost_before = asked.log_text().count(NOTICED), lost_sessions(three_brokers)
     three_brokers.zookeeper.pause()
     try:
         wait_until(lambda: asked.log_text().count(NOTICED) > before, "the broker notices", seconds=30)
+        asked_at = time.monotonic()
         made = three_brokers.admin.create_topics([NewTopic(topic, 1)], operation_timeout=30, request_timeout=40)
         threading.Event().wait(1.0)
         assert not made[topic].done(), "it is neither made nor refused"
     finally:
+        before = asked.log_text().count(NOTICED)
         three_brokers.zookeeper.resume()
     refusal = made[topic].exception(60)
     if refusal is None:
         three_brokers.wait_until_settled(topic)
-    else:  # the connection may break once more right then, and nobody knows what was written
-        assert "may have been made or not" in str(refusal)
+    else:
+        # Servers that stood still for longer than their syncLimit elect a leader anew, so the first connection may
+        # break once more: after the request was sent nobody knows what was written, before that it is refused. On a
+        # busy machine that takes them longer than a broker waits, or sessions end: then there may be no broker yet to
+        # place a replica on.
+        waited_s = time.monotonic() - asked_at
+        broke_again = asked.log_text().count(NOTICED) > before
+        assert broke_again or lost_sessions(three_brokers) > lost_before or waited_s >= PATIENCE_MS_MAX / 1000
+        assert re.search(
+            "may have been made or not|there is no connection to ZooKeeper|larger than the number of brokers",
+            str(refusal),
+        )
+
+
+def lost_sessions(brokers: RunningCluster) -> int:
+    return sum(each.log_text().count("ZooKeeper: lost") for each in brokers.running)
 
 
 def test_a_leader_cut_off_from_the_others_takes_nothing_alone(

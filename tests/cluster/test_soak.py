@@ -13,7 +13,7 @@ SEED = int(os.environ.get("OTTLA_SEED", time.time_ns() % 1_000_000_007))
 FAULTS, WRITES, COPIES, ROUNDS = (100, 1_000_000, 100_000, 4) if SOAK else (4, 12_000, 500, 1)
 
 
-@pytest.mark.timeout(7200 if SOAK else 290)
+@pytest.mark.timeout(7200 if SOAK else 600)
 def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
     """The clients are processes of their own: librdkafka may corrupt its heap around fenced producers."""
     plan = Plan(FAULTS, WRITES, COPIES, SEED, writes_per_second=3_000 if SOAK else 1_000)

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -10,6 +9,8 @@ from collections.abc import Callable, Iterator
 import confluent_kafka
 from confluent_kafka import Consumer
 from confluent_kafka.admin import NewTopic
+from tests.cluster import back_to_back
+from tests.cluster.back_to_back import OneRecord
 from tests.transactions.soak import Plan, Run, Workers, judge
 
 from ottla.client.cluster import Cluster
@@ -24,7 +25,7 @@ from ottla.client.transacting import (
 )
 from ottla.model.errors import OttlaError
 from ottla.model.names import TopicPartition
-from ottla.protocol.records import BATCH_OVERHEAD, Codec, NewRecord, encode_batch
+from ottla.protocol.records import BATCH_OVERHEAD, NewRecord, encode_batch
 from ottla.testing.cluster import RunningCluster
 from ottla.testing.load import RECONNECT, quiet
 from ottla.testing.waiting import wait_until
@@ -32,19 +33,6 @@ from ottla.testing.waiting import wait_until
 TIMEOUT_MS = 20_000
 PARTITIONS = 3
 BETWEEN_FAULTS = 15
-
-
-@dataclasses.dataclass(frozen=True)
-class OneRecord:
-    """A batch of one record, as the producer wants it."""
-
-    topic: str
-    partition: int
-    payload: bytes
-    record_count: int = 1
-    base_timestamp: int = 1
-    max_timestamp: int = 1
-    codec: Codec = Codec.NONE
 
 
 class Writer:
@@ -80,7 +68,7 @@ class Writer:
     def _run(self) -> None:
         try:
             asyncio.run(self._write_all())
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread of the test
             self._failure = error
 
     async def _write_all(self) -> None:
@@ -221,6 +209,19 @@ def test_transactions_of_version_2_through_failures(
         three_brokers.brokers[sleeper].resume()
         after(writers, BETWEEN_FAULTS)
     audit(three_brokers, topic, writers)
+
+
+def test_transactions_back_to_back_through_a_failure(
+    three_brokers: RunningCluster, unique: Callable[[str], str]
+) -> None:
+    """Producers that never wait between transactions, with partitions on every broker, are never refused for good."""
+    topic = unique("back-to-back")
+    three_brokers.create_topic(NewTopic(topic, back_to_back.PARTITIONS, 3))
+    load = back_to_back.Load(three_brokers.bootstrap, 240, topic)
+    back_to_back.torment(three_brokers, load, 1, 240, random.Random(1))
+    wait_until(lambda: load.done, "all transactions", seconds=240)
+    assert load.ended == 240
+    assert not back_to_back.differences(load.producers, back_to_back.read_committed(three_brokers.bootstrap, topic))
 
 
 def test_copies_by_librdkafka_through_failures(three_brokers: RunningCluster) -> None:

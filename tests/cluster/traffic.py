@@ -30,9 +30,20 @@ Seen = dict[tuple[int, int], Stamp]
 class GroupReader:
     """Members of one group, of confluent-kafka. Rebalances may make them read a record again, never another one."""
 
-    def __init__(self, bootstrap: str, topic: str, group: str, *, members: int = 2) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        group: str,
+        *,
+        members: int = 2,
+        client_settings: dict[str, str | int | float | bool] | None = None,
+    ) -> None:
         self.seen: Seen = {}
         self.conflicts: list[str] = []
+        self.again = 0
+        """How many records came once more."""
+        self._login: tuple[str, str] | None = None
         self.failure: Exception | None = None
         self._stopping = threading.Event()
         self._settings: dict[str, str | int | float | bool] = {
@@ -44,6 +55,7 @@ class GroupReader:
             "heartbeat.interval.ms": 500,
             "fetch.wait.max.ms": 100,
             **RECONNECT,
+            **(client_settings or {}),
         }
         self._threads = [threading.Thread(target=self._run, args=(topic,), daemon=True) for _ in range(members)]
         for thread in self._threads:
@@ -56,11 +68,19 @@ class GroupReader:
         if self.failure is not None:
             raise self.failure
 
+    def log_in_as(self, username: str, password: str) -> None:
+        """Members do it themselves: calls of one consumer wait for each other."""
+        self._login = (username, password)
+
     def _run(self, topic: str) -> None:
         consumer = Consumer(self._settings, logger=quiet)
+        login = None
         try:
             consumer.subscribe([topic])
             while not self._stopping.is_set():
+                if self._login is not None and self._login != login:
+                    login = self._login
+                    consumer.set_sasl_credentials(*login)
                 for message in consumer.consume(500, timeout=0.1):
                     if message.error() is not None:
                         if message.error().fatal():
@@ -70,8 +90,9 @@ class GroupReader:
                     assert partition is not None
                     assert offset is not None
                     assert value is not None
+                    self.again += (partition, offset) in self.seen
                     note(self.seen, self.conflicts, partition, offset, value)
-        except Exception as failure:
+        except Exception as failure:  # noqa: BLE001 - raised again in the thread of the test
             self.failure = failure
         finally:
             consumer.close()
@@ -106,7 +127,7 @@ class AioClients:
 
         try:
             asyncio.run(both())
-        except Exception as failure:
+        except Exception as failure:  # noqa: BLE001 - raised again in the thread of the test
             self.failure = failure
 
     async def _produce(self) -> None:
@@ -120,7 +141,7 @@ class AioClients:
                 stamps = [Stamp(AIO_NUMBER, partition, number) for partition in range(self._partitions)]
                 await asyncio.gather(*(self._send(producer, stamp) for stamp in stamps))
                 number += 1
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.05)
         finally:
             await producer.stop()
 

@@ -29,7 +29,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "first-pipeline.md"
 RUN = "ottla pipeline run"
 WITH_SPARK = ("ottla pipeline test", RUN, "ottla pipeline replay-dead-letters", "ottla sql")
 _BLOCK = re.compile(r"```(?P<language>\w+)\n(?P<text>.*?)```", re.DOTALL)
-_FILE = re.compile(r"`(?P<name>[\w.]+\.(?:jsonl|yaml))`")
+_FILE = re.compile(r"`(?P<name>[\w.]+\.(?:avsc|jsonl|yaml|py|properties))`")
 _EXIT_CODE = re.compile(r"\[exit code (?P<code>\d+)\]")
 
 
@@ -138,7 +138,7 @@ def test_every_command_of_the_page(
 def _run(command: Command) -> None:
     done = subprocess.run(
         ["bash", "-c", command.line], stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900, check=False,
     )  # fmt: skip
     _compare(command, done.returncode, done.stdout)
 

@@ -7,6 +7,7 @@ import pytest
 from examples.orders.demo import main, pipeline_file
 from examples.orders.generator import DEAD, EVENT_TIME, FIRST_ORDER, Kind, customers, events, latest_customers
 from examples.orders.plot import Sample, as_picture, as_text, bars, rates
+from examples.orders.stopwatch import Stopwatch
 from examples.orders.truth import Revenue, expected, window_of
 
 RECORDS = 3_000
@@ -75,6 +76,14 @@ def test_rates_and_bars_show_what_was_sampled(tmp_path: Path) -> None:
     assert (tmp_path / "plots" / "plot.png").stat().st_size > 1_000
 
 
+def test_every_moment_of_a_run_belongs_to_one_part_of_it() -> None:
+    times = iter([0.0, 1.0, 3.0, 7.5])
+    watch = Stopwatch(lambda: next(times))
+    watch.part("start")
+    watch.part("work")
+    assert [(part.name, part.seconds) for part in watch.stop()] == [("start", 2.0), ("work", 4.5)]
+
+
 def test_batches_of_a_small_run_are_small() -> None:
     assert "max_records: 500" in pipeline_file(4_000)
 
@@ -87,4 +96,5 @@ def test_the_demo_kills_its_driver_and_finds_everything_once(
     shown = capsys.readouterr().out
     assert code == 0, shown
     assert "kill -9" in shown
+    assert "Where the time went" in shown
     assert "Every order counts exactly once." in shown

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ottla.cli.pipeline import SUBCOMMANDS
+from ottla.cli.pipeline.command import SUBCOMMANDS
 from ottla.pipelines.connectors.registry import SINKS, SOURCES
 from ottla.pipelines.lint import check
 from ottla.pipelines.loading import Document, read_yaml

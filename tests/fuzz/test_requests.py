@@ -272,7 +272,7 @@ def _send(running: RunningBroker, frames: list[bytes]) -> None:
             return  # refused, reset, or still waiting: all are fine
 
 
-@pytest.mark.timeout(3600 if SOAK else 300)
+@pytest.mark.timeout(3600 if SOAK else 600)
 def test_mutated_requests(tmp_path: Path) -> None:
     chance = random.Random(SEED)
     generator, mutator = Generator(chance), Mutator(chance)

@@ -138,6 +138,10 @@ def test_killed_restarted_looked_at_and_stopped(
     failed = status["pipelines"][1]["queries"][0]["error"]
     assert "127.0.0.1" in failed
     assert SECRET not in json.dumps(status)
+    with urllib.request.urlopen(f"{address}/metrics", timeout=10) as answer:
+        told = answer.read().decode()
+    assert f'ottla_pipeline_state{{pipeline="{other}",' in told
+    assert f'ottla_pipeline_batch_part_seconds{{pipeline="{name}",' in told, "what Spark tells of a batch"
     assert ask(f"{address}/healthz")[0] == 503
     assert ask(f"{address}/nope")[0] == 404
     assert ask(f"{address}/stop", "POST")[0] == 403

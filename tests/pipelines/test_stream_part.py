@@ -161,7 +161,7 @@ def test_no_plan_that_spark_can_show_holds_a_secret(world: World, monkeypatch: p
     path = world.file(f"{FILE}client: {{{settings}, sasl.password: '${{env:OTTLA_TEST_SECRET}}'}}\n")
     deployment = deploy(path, bootstrap=world.bootstrap, state_dir=world.folder / "state")
     (query,) = deployment.plan.queries
-    assert deployment.kafka["sasl.password"] == "nobody-may-see-this"
+    assert deployment.kafka(None)["sasl.password"] == "nobody-may-see-this"
     sources = {name: part.open(deployment.secrets) for name, part in query.sources.items()}
     shown = streaming_frame(query, deployment, world.spark, sources)._jdf.queryExecution().toString()
     assert "kafka.bootstrap.servers" in shown

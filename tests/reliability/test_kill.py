@@ -39,7 +39,7 @@ def running() -> Iterator[RunningBroker]:
         yield started
 
 
-@pytest.mark.timeout(3600 if SOAK else 120)
+@pytest.mark.timeout(3600 if SOAK else 600)
 def test_acknowledged_records_survive_kills_under_load(running: RunningBroker) -> None:
     chance = random.Random(SEED)
     ledger = Ledger()

@@ -2,6 +2,7 @@
 
 import contextlib
 import resource
+import select
 import socket
 import struct
 import threading
@@ -11,6 +12,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from ottla.model.errors import ErrorCode
+from ottla.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    OpData,
+    RequestEntityData,
+    RequestEntryData,
+)
 from ottla.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.messages.fetch import FetchRequest
 from ottla.protocol.messages.incremental_alter_configs import (
@@ -38,6 +46,19 @@ def _works(connection: WireConnection) -> bool:
         return connection.call(ApiVersionsRequest(), 2, ApiVersionsResponse).error_code == ErrorCode.NONE
     except ConnectionError:
         return False
+
+
+def _use_one_after_the_other(*connections: WireConnection) -> None:
+    """Each until a few milliseconds are over: more exactly the broker does not know when one was used."""
+    for connection in connections:
+        begun = time.monotonic()
+        while time.monotonic() < begun + 0.005:
+            assert _works(connection)
+
+
+def _answers(connection: WireConnection, seconds: float) -> bool:
+    """Whether something comes within that time."""
+    return bool(select.select([connection.socket], [], [], seconds)[0])
 
 
 @pytest.fixture
@@ -71,16 +92,82 @@ def test_most_connections_at_a_time(ottla_fresh_broker: RunningBroker) -> None:
     with contextlib.ExitStack() as stack:
         allowed = [stack.enter_context(_connect(ottla_fresh_broker)) for _ in range(5)]
         assert all(_works(connection) for connection in allowed)
-        with _connect(ottla_fresh_broker) as refused:
-            assert refused.closed_by_peer()
+        waiting = stack.enter_context(_connect(ottla_fresh_broker))
+        waiting.send(waiting.frame(ApiVersionsRequest(), 2))
+        assert not _answers(waiting, 0.5), "it waits until a place becomes free"
+        assert all(_works(connection) for connection in allowed)
         allowed[0].close()
+        waiting.read_answer(ApiVersionsRequest.API_KEY, 2)
+        assert all(_works(connection) for connection in allowed[1:])
+
+
+TWO_LISTENERS = {
+    "listeners": "CLIENTS://127.0.0.1:0,BROKERS://127.0.0.1:0",
+    "listener.security.protocol.map": "CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT",
+    "inter.broker.listener.name": "BROKERS",
+}
+
+
+@pytest.mark.ottla({**TWO_LISTENERS, "max.connections": 4, "listener.name.clients.max.connections": 3})
+def test_brokers_find_a_place_and_the_least_recently_used_client_loses_its_own(
+    ottla_fresh_broker: RunningBroker,
+) -> None:
+    clients, brokers = ottla_fresh_broker.listeners["CLIENTS"], ottla_fresh_broker.listeners["BROKERS"]
+    with contextlib.ExitStack() as stack:
+        used = [stack.enter_context(WireConnection(*clients)) for _ in range(3)]
+        _use_one_after_the_other(used[1], used[0], used[2])
+        fourth = stack.enter_context(WireConnection(*clients))
+        fourth.send(fourth.frame(ApiVersionsRequest(), 2))
+        assert not _answers(fourth, 0.5), "the listener is full"
+        inside = [stack.enter_context(WireConnection(*brokers)) for _ in range(2)]
+        assert all(_works(connection) for connection in inside)
+        assert used[1].closed_by_peer(), "the one that was not used for longest"
+        assert _works(used[0])
+        assert _works(used[2])
+
+
+def test_a_limit_that_is_lowered_closes_those_that_were_not_used_for_longest(
+    ottla_fresh_broker: RunningBroker,
+) -> None:
+    with contextlib.ExitStack() as stack:
+        several = [stack.enter_context(_connect(ottla_fresh_broker)) for _ in range(6)]
+        _use_one_after_the_other(*reversed(several))
+        _set_broker(several[0], "max.connections", "2")
+        assert all(connection.closed_by_peer() for connection in several[2:])
+        assert _works(several[0])
+        assert _works(several[1])
+
+
+@pytest.mark.ottla(max_connections=300)
+def test_thousands_that_want_in_while_the_broker_is_full(
+    ottla_fresh_broker: RunningBroker, many_descriptors: None
+) -> None:
+    """They wait outside, cost the broker nothing, and whoever is inside goes on."""
+    with contextlib.ExitStack() as stack:
+        inside = [stack.enter_context(_connect(ottla_fresh_broker)) for _ in range(300)]
+        assert all(_works(connection) for connection in inside)
+        before = resident_bytes(ottla_fresh_broker.pid)
+        sockets = open_sockets(ottla_fresh_broker.pid)
+        crowd = []
+        for number in range(3000):
+            outside = stack.enter_context(socket.socket())
+            outside.setblocking(False)
+            outside.connect_ex((ottla_fresh_broker.host, ottla_fresh_broker.port))
+            crowd.append(outside)
+            if number % 100 == 0:
+                assert _works(inside[number % 300])
+        assert open_sockets(ottla_fresh_broker.pid) <= sockets + 1, "one is held, the others are not even accepted"
+        assert resident_bytes(ottla_fresh_broker.pid) - before < 5 * MB
+        for outside in crowd:
+            outside.close()
+        inside[7].close()
 
         def one_more() -> bool:
             with _connect(ottla_fresh_broker) as connection:
                 return _works(connection)
 
         wait_until(one_more, "a place becomes free")
-        assert all(_works(connection) for connection in allowed[1:])
+        assert all(_works(connection) for connection in (*inside[:7], *inside[8:]))
 
 
 @pytest.mark.ottla({"max.connections.per.ip": 3, "max.connections.per.ip.overrides": "127.0.0.2:1"})
@@ -117,14 +204,60 @@ def _set_broker(connection: WireConnection, name: str, value: str) -> None:
     assert answer.responses[0].error_code == ErrorCode.NONE, answer.responses[0].error_message
 
 
-@pytest.mark.ottla(max_connection_creation_rate=10)
+@pytest.mark.ottla({"max.connection.creation.rate": 10, "quota.window.num": 2})
 def test_connections_come_no_faster_than_allowed(ottla_fresh_broker: RunningBroker) -> None:
     begun = time.monotonic()
     for _ in range(30):
         with _connect(ottla_fresh_broker) as connection:
             assert _works(connection)
     # The first ten may come in a burst; the other twenty take a tenth of a second each.
-    assert 1.7 < time.monotonic() - begun < 10
+    assert 1.2 < time.monotonic() - begun < 10
+
+
+@pytest.mark.ottla({"quota.window.num": 2})
+def test_an_address_that_connects_too_often_is_kept_waiting_and_not_served(ottla_fresh_broker: RunningBroker) -> None:
+    with _connect(ottla_fresh_broker) as admin:
+        entity = [RequestEntityData(entity_type="ip", entity_name="127.0.0.3")]
+        entry = RequestEntryData(entity=entity, ops=[OpData(key="connection_creation_rate", value=2.0)])
+        answer = admin.call(AlterClientQuotasRequest(entries=[entry]), 1, AlterClientQuotasResponse)
+        assert answer.entries[0].error_code == ErrorCode.NONE
+        address = (ottla_fresh_broker.host, ottla_fresh_broker.port)
+        with contextlib.ExitStack() as stack:
+            several = [stack.enter_context(socket.create_connection(address, 20, ("127.0.0.3", 0))) for _ in range(4)]
+            begun = time.monotonic()
+            for connection in several:
+                connection.sendall(struct.pack(">ihhih", 10, 18, 0, 1, -1))
+            assert several[0].recv(4)
+            assert several[1].recv(4)
+            with contextlib.suppress(ConnectionResetError):
+                assert several[3].recv(4) == b"", "accepted, never answered"
+            assert 0.2 < time.monotonic() - begun < 15, "and closed after the time it had to wait"
+            assert _works(admin)
+            with _connect(ottla_fresh_broker) as other:
+                assert _works(other), "other addresses come and go"
+
+
+def test_a_crowd_from_an_address_with_a_quota_takes_few_descriptors(
+    ottla_fresh_broker: RunningBroker, many_descriptors: None
+) -> None:
+    with _connect(ottla_fresh_broker) as admin, contextlib.ExitStack() as stack:
+        entity = [RequestEntityData(entity_type="ip", entity_name="127.0.0.5")]
+        entry = RequestEntryData(entity=entity, ops=[OpData(key="connection_creation_rate", value=1.0)])
+        answer = admin.call(AlterClientQuotasRequest(entries=[entry]), 1, AlterClientQuotasResponse)
+        assert answer.entries[0].error_code == ErrorCode.NONE
+        before, most = open_sockets(ottla_fresh_broker.pid), 0
+        for number in range(2000):
+            crowd = stack.enter_context(socket.socket())
+            crowd.setblocking(False)
+            crowd.bind(("127.0.0.5", 0))
+            crowd.connect_ex((ottla_fresh_broker.host, ottla_fresh_broker.port))
+            if number % 40 == 0:
+                assert _works(admin)  # also lets the broker accept
+                most = max(most, open_sockets(ottla_fresh_broker.pid) - before)
+        assert 0 < most < 700, most
+        with _connect(ottla_fresh_broker) as other:
+            assert _works(other)
+        wait_until(lambda: open_sockets(ottla_fresh_broker.pid) - before <= 20, "ten are served, the others are gone")
 
 
 @pytest.mark.ottla(connections_max_idle_ms=600)

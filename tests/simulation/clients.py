@@ -94,6 +94,8 @@ class History:
         self.marks: list[Mark] = []
         self.broken_sequences: list[str] = []
         """Told to an idempotent producer that had left nothing out: the broker has forgotten what it acknowledged."""
+        self.refused_transactions: list[str] = []
+        """Told to a transactional producer that did nothing wrong and has its id for itself."""
         self.committed_positions: dict[tuple[str, TopicPartition], int] = {}
         """What a group's last acknowledged commit said."""
         self.lost_positions: list[str] = []

@@ -321,6 +321,15 @@ def _touches(anomaly: Anomaly, partitions: set[TopicPartition]) -> bool:
     return getattr(anomaly, "partition", None) in partitions
 
 
+class TransactionsGoOn(Invariant):
+    """A producer with an id for itself, which is in time and leaves nothing out, is never refused for good."""
+
+    def on_end(self) -> None:
+        if not self.world.observer.excused:
+            for words in self.world.history.refused_transactions:
+                self.report(words, words)
+
+
 class EverythingHeals(Invariant):
     """After the last fault every partition gets a leader and all its replicas in sync, and clients go on, in time."""
 
@@ -351,6 +360,7 @@ ALL = (
     AcknowledgedIsNeverLost,
     CommittedOffsetsNeverGoBack,
     TransactionsAreAtomic,
+    TransactionsGoOn,
     EverythingHeals,
     NothingUnexpected,
 )

@@ -126,7 +126,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
                 result = func(*args)
             except (KeyboardInterrupt, SystemExit):
                 raise
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - the future carries it, like an executor's
                 self.call_later(self._thread_delay(), _fail, future, error)
             else:
                 self.call_later(self._thread_delay(), _succeed, future, result)

@@ -19,8 +19,10 @@ from typing import Protocol
 
 from tests.simulation.loop import HOST, Host, SimulatedLoop
 
-from ottla.broker.handlers.context import CloseConnection, NoResponse, Parked, Raw, Response
-from ottla.broker.server.dispatch import Answer, Dispatcher
+from ottla.broker.handlers.context import CloseConnection, NoResponse, Parked, Response
+from ottla.broker.server.answer import Answer
+from ottla.broker.server.dispatch import Dispatcher
+from ottla.broker.session import Session
 from ottla.broker.storage.log import LogSlice
 from ottla.config.listeners import ListenerAddress
 from ottla.config.live import LiveConfig
@@ -302,7 +304,7 @@ class ServerEnd:
         self.host = server.host
         self.context = host_context_of(server.host)
         self._server = server
-        self._peer = peer
+        self._session = Session(server.listener_name, peer)
         self._waiting: deque[bytes] = deque()
         self._slots: deque[_Slot] = deque()
         self._held_by: _Slot | None = None
@@ -335,7 +337,7 @@ class ServerEnd:
         )
 
     def _handle(self, frame: bytearray) -> None:
-        answer = self._server.dispatcher.dispatch(frame, self._peer, self._server.listener_name)
+        answer = self._server.dispatcher.dispatch(frame, self._session)
         outcome = answer.outcome
         if isinstance(outcome, Parked):
             slot = _Slot(answer)
@@ -356,26 +358,25 @@ class ServerEnd:
             self._held_by = None
         while self._slots and self._slots[0].response is not None:
             done = self._slots.popleft()
+            assert done.response is not None
             self._emit(done.answer, done.response)
         if not self._closed:
             self._server.loop.call_soon(self._go_on)
             self._server.check_idle()
 
-    def _emit(self, answer: Answer, response: object) -> None:
+    def _emit(self, answer: Answer, response: Response) -> None:
         if isinstance(response, CloseConnection):
             self.close()
             return
         if isinstance(response, NoResponse):
             return
-        if not isinstance(response, Raw):
-            body = self._server.dispatcher.encode(response, answer.call.version)
-            response = Raw([body], len(body))
-        parts = [chunk.read() if isinstance(chunk, LogSlice) else bytes(chunk) for chunk in response.chunks]
+        body = self._server.dispatcher.pack(answer, response)
+        parts = [chunk.read() if isinstance(chunk, LogSlice) else bytes(chunk) for chunk in body.chunks]
         body_bytes = b"".join(parts)
-        if len(body_bytes) != response.size:
+        if len(body_bytes) != body.size:
             self.close()  # a slice whose file was cut: sendfile would have found the end of it
             return
-        head = response_head(answer.correlation_id, response.size, flexible=answer.flexible_header)
+        head = response_head(answer.correlation_id, body.size, flexible=answer.flexible_header)
         self.link.to_client.send(head + body_bytes)
 
     def lost(self, error: Exception | None) -> None:

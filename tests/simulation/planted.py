@@ -19,12 +19,14 @@ from ottla.broker.controller.leading import LeadingController
 from ottla.broker.coordination import transaction_runtime
 from ottla.broker.coordination.coordinator import Coordinator
 from ottla.broker.coordination.markers import Marker
+from ottla.broker.coordination.transactions import ending
 from ottla.broker.handlers import fetch, list_offsets
 from ottla.broker.replication.fetchers import Fetcher
 from ottla.broker.replication.partition import Partition
 from ottla.broker.replication.progress import Progress
-from ottla.broker.replication.turned_away import TurnedAway
+from ottla.broker.replication.refused_batches import RefusedBatches
 from ottla.broker.storage.boot import BootRecord
+from ottla.broker.storage.producer_state import Verification
 from ottla.cluster.image import ClusterImage, ImageChange, PartitionImage
 from ottla.cluster.zookeeper.store import ZooKeeperStore
 
@@ -39,6 +41,10 @@ class Planted(NamedTuple):
     faults: tuple[str, ...] = FAILOVERS
     partitions: int = 1
     brokers: int = 3
+    seeds_max: int = 40
+    """So many runs at most until it is found."""
+    rare: bool = False
+    """Whether it needs so many that only `make soak` looks for it."""
 
     def plan(self) -> Plan:
         return Plan(brokers=self.brokers, partitions=self.partitions, seconds=7.0, faults=6, only=self.faults)
@@ -59,8 +65,8 @@ def _greatest(self: Progress, leader_end: int, _: float) -> int | None:
 
 def _whatever_was_reached(self: Partition) -> None:
     """The high watermark is what the followers have now, also when that is less than before."""
-    assert self._leading is not None
-    reached = self._leading.progress.committed_to(self.log.end_offset, self._surroundings.clock.monotonic())
+    assert self._leadership is not None
+    reached = self._leadership.progress.committed_to(self.log.end_offset, self._context.clock.monotonic())
     if reached is not None:
         self._advance(reached)
         self._high_watermark = max(reached, 0)
@@ -170,7 +176,7 @@ PLANTED = (
     Planted(
         "the high watermark goes back",
         ("HighWatermarkNeverGoesBack",),
-        _patched(Partition, "_settle", _whatever_was_reached),
+        _patched(Partition, "_update_high_watermark", _whatever_was_reached),
     ),
     Planted(
         "acks=all is answered by the leader alone",
@@ -180,8 +186,10 @@ PLANTED = (
     Planted(
         "a batch overtakes one that was refused before it",
         ("AcknowledgedIsNeverLost",),
-        _patched(TurnedAway, "overtakes", lambda *_: False),
+        _patched(RefusedBatches, "overtakes", lambda *_: False),
         ("cut-off", "partition", "pause", "zookeeper-expiry"),
+        seeds_max=5_000,
+        rare=True,  # none of 240 runs meets it since brokers read more of ZooKeeper when they come back; unit tests do
     ),
     Planted(
         "followers keep what their leader does not have",
@@ -233,17 +241,31 @@ PLANTED = (
     Planted(
         "aborted transactions are marked as committed", ("TransactionsAreAtomic",), _markers_always_commit, ("slow",)
     ),
+    Planted(
+        "a late marker of the last transaction condemns the first batch of the next",
+        ("TransactionsGoOn",),
+        _patched(Verification, "is_over", lambda *_: True),
+        ("slow",),
+    ),
+    Planted(
+        "who goes on before its markers are written is fenced",
+        ("TransactionsGoOn",),
+        _patched(ending, "is_successor", lambda *_: False),
+        ("slow",),
+    ),
     Planted("a handler fails", ("NothingUnexpected",), _patched(list_offsets, "_find", _fails)),
 )
 """Every invariant is named by one of them."""
 
-SEEDS_MAX = 40
-"""So many runs at most until a planted bug is found."""
+
+def named(name: str) -> Planted:
+    (planted,) = [each for each in PLANTED if each.name == name]
+    return planted
 
 
 def is_found(name: str) -> bool:
-    (planted,) = [each for each in PLANTED if each.name == name]
-    for seed in range(SEEDS_MAX):
+    planted = named(name)
+    for seed in range(planted.seeds_max):
         with planted.plant():
             result = run(seed, planted.plan())
         if {violation.invariant for violation in result.violations} & set(planted.broken):
@@ -252,4 +274,4 @@ def is_found(name: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(0 if is_found(sys.argv[1]) else f"{sys.argv[1]}: nothing noticed in {SEEDS_MAX} runs")
+    sys.exit(0 if is_found(sys.argv[1]) else f"{sys.argv[1]}: nothing noticed in {named(sys.argv[1]).seeds_max} runs")

@@ -144,6 +144,7 @@ class Transactor(Positions):
         self._process = 0
         self._sequences: dict[TopicPartition, int] = {}
         self._announced: set[TopicPartition] = set()
+        self._timeout_ms = PLAIN_TIMEOUT_MS
         self._in_doubt = False
         """Whether a request of this epoch may still be on its way."""
         self.stopping = False
@@ -167,9 +168,9 @@ class Transactor(Positions):
 
     # -- the parts of a transaction
 
-    async def _start(self) -> None:
+    async def _start(self, *, insists: bool = False) -> None:
         self._process = self.history.new_process()
-        request = InitProducerIdRequest(transactional_id=self._id, transaction_timeout_ms=PLAIN_TIMEOUT_MS)
+        request = InitProducerIdRequest(transactional_id=self._id, transaction_timeout_ms=self._timeout_ms)
 
         async def attempt() -> tuple[int, int]:
             broker = await self.coordinator(self._id, TRANSACTION)
@@ -181,7 +182,7 @@ class Transactor(Positions):
             try:
                 self._producer = await attempt()
             except Failures:
-                if self.stopping:
+                if self.stopping and not insists:
                     raise
                 await self.pause()
             else:
@@ -288,11 +289,15 @@ class Transactor(Positions):
                 return await attempt()
             except ApiError as error:
                 if not error.code.retriable:
-                    raise GivenUp(error.code.name) from error
+                    self._refused(error.code.name)
             except Failures:
                 self._in_doubt = True
             await self.pause()
         raise GivenUp("no answer")
+
+    def _refused(self, words: str) -> None:
+        """Told so, it cannot go on: its time was up, or it was fenced."""
+        raise GivenUp(words)
 
 
 class Copier(Transactor):

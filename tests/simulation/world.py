@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from unittest import mock
 
 from tests.simulation import invariants
+from tests.simulation.back_to_back import BackToBackTransactor
 from tests.simulation.brokers import SESSION_TIMEOUT_MS, SimulatedBroker
 from tests.simulation.clients import Client, Failures, History, PlainProducer, Reader
 from tests.simulation.disk import names_watched
@@ -244,6 +245,7 @@ class World:
             self.new_client(PlainProducer, partitions=inputs, acks=1),
             self.new_client(PipeliningProducer, partitions=inputs, acks=-1),
             self.new_client(Transactor, transactional_id="transactor", partitions=inputs),
+            self.new_client(BackToBackTransactor, transactional_id="back-to-back", partitions=inputs + outputs),
             self.new_client(Copier, transactional_id="copier", group="copiers", source=inputs[0], target=outputs[0]),
             self.new_client(Reader, partitions=inputs + outputs, committed=True),
             self.new_client(Reader, partitions=inputs + outputs, committed=False),
@@ -428,7 +430,7 @@ class _InlineExecutor:
         future: Future[Any] = Future()
         try:
             future.set_result(work(*arguments))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - the future carries it, like an executor's
             future.set_exception(error)
         return future
 

@@ -6,7 +6,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from ottla.testing.load import quiet
 
-STALL_SECONDS_MAX = 30.0
+STALL_SECONDS_MAX = 120.0
 
 
 class Seen(NamedTuple):

@@ -15,6 +15,8 @@ from ottla.protocol.apis import ApiKey
 _SIZE = struct.Struct(">i")
 _HEAD = struct.Struct(">hhi")
 
+STEPS_UNTIL_CLOSED = 5
+
 Matches = Callable[[ApiKey, bytes], bool]
 """By a request's API and its bytes."""
 
@@ -41,7 +43,10 @@ class Gate:
         self._hold: Hold | None = None
         self._held: list[asyncio.StreamWriter] = []
         self._never = asyncio.Event()
-        self._serving: set[object] = set()  # the loop itself does not keep a task alive that waits for nothing else
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = (
+            set()
+        )  # the loop itself does not keep a task alive that waits for nothing else
         self._thread = threading.Thread(target=self._loop.run_forever, name="gate", daemon=True)
         self._server: asyncio.Server | None = None
 
@@ -73,18 +78,32 @@ class Gate:
     async def _end(self) -> None:
         assert self._server is not None
         self._server.close()
-        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        # Connections that are being accepted become tasks first: cancelled before, they would leave a socket open.
+        while others := [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]:
+            for task in self._serving:
+                task.cancel()
+            await asyncio.wait(others, timeout=0.1)
+        for writer in self._writers:
+            writer.close()
+        for _ in range(STEPS_UNTIL_CLOSED):  # a socket is closed in a later step of the loop, which is about to stop
+            await asyncio.sleep(0)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        self._writers.add(writer)
         try:
-            up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._upstream_port())
-        except OSError:
+            await self._between(reader, writer)
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
             writer.close()
-            return
-        self._serving.add(asyncio.current_task())
+            self._serving.discard(task)
+
+    async def _between(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._upstream_port())
+        self._writers.add(up_writer)
         answers: set[int] = set()
         pumps = [
             asyncio.create_task(self._requests(reader, up_writer, writer, answers)),
@@ -97,8 +116,6 @@ class Gate:
                 pump.cancel()
             await asyncio.gather(*pumps, return_exceptions=True)
             up_writer.close()
-            writer.close()
-            self._serving.discard(asyncio.current_task())
 
     async def _requests(
         self,

@@ -3,11 +3,12 @@
 import json
 import sys
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from ottla.model.names import TopicPartition
-from ottla.spark.batch_writer import write_batch
+from ottla.spark.resident.caller import lease, session_in
 from ottla.spark.session import build_session
+from ottla.spark.writing.batch_writer import write_batch
 
 
 def stream(arguments: dict[str, str]) -> None:
@@ -25,8 +26,16 @@ def stream(arguments: dict[str, str]) -> None:
 
 
 def pipeline(arguments: dict[str, str]) -> None:
-    """One micro-batch with write_batch, as a pipeline does it."""
-    spark = build_session("killed", arguments["master"], {"spark.driver.memory": "512m"})
+    """One micro-batch with write_batch, as a pipeline does it. Its JVM can be another's: who writes is this process."""
+    lent = lease()
+    if lent is None:
+        one_batch(build_session("killed", arguments["master"], {"spark.driver.memory": "512m"}), arguments)
+        return
+    with session_in(lent) as spark:
+        one_batch(spark, arguments)
+
+
+def one_batch(spark: SparkSession, arguments: dict[str, str]) -> None:
     rows = spark.range(0, int(arguments["rows"]), 1, 2).selectExpr(
         "CAST(NULL AS binary) AS key", "CAST(CAST(id AS string) AS binary) AS value",
         "CAST(NULL AS array<struct<key:string,value:binary>>) AS headers", f"'{arguments['sink']}' AS topic",

@@ -19,8 +19,6 @@ from ottla.testing import RunningBroker
 from ottla.testing import broker as started_broker
 from ottla.testing.waiting import wait_until
 
-pytestmark = pytest.mark.timeout(180)
-
 Read = Callable[..., DataFrame]
 
 

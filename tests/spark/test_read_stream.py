@@ -23,8 +23,6 @@ from ottla.testing.waiting import wait_until
 
 T = TypeVar("T")
 
-pytestmark = pytest.mark.timeout(240)
-
 
 class CrashNow(Exception):
     """Ends a query in the middle of a batch, as a crash of the driver would."""
@@ -87,7 +85,7 @@ class Stream:
                 raise failure
             return self.values == expected
 
-        wait_until(there, f"{expected} was read", seconds=60)
+        wait_until(there, f"{expected} was read", seconds=240)
 
     def wait_until_idle(self) -> None:
         """Until the query knows where it starts and waits for records to come."""
@@ -96,7 +94,7 @@ class Stream:
             assert self._query is not None
             return "Waiting" in str(self._query.status["message"])
 
-        wait_until(waits, "the query waits for records", seconds=60)
+        wait_until(waits, "the query waits for records", seconds=240)
 
     def checkpointed(self, batch_id: int) -> Any:
         """The offsets that the checkpoint has of a batch, without the ids of the topics that it keeps with them."""

@@ -13,12 +13,12 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark.feeding import MakeTopic, Records
 
+from ottla.cli.common.output import CommandError
 from ottla.cli.main import main
-from ottla.cli.output import CommandError
-from ottla.cli.sql_output import output_for
-from ottla.cli.sql_running import run
-from ottla.cli.sql_tables import Looking
-from ottla.cli.sql_text import quote_topics
+from ottla.cli.pipeline.sql_output import output_for
+from ottla.cli.pipeline.sql_running import run
+from ottla.cli.pipeline.sql_tables import TopicAccess
+from ottla.cli.pipeline.sql_text import quote_topics
 
 Look = Callable[..., list[dict[str, object]]]
 
@@ -28,7 +28,7 @@ def look(spark: SparkSession, records: Records, capsys: pytest.CaptureFixture[st
     def look(sql: str, topics: list[str], **options: object) -> list[dict[str, object]]:
         limit: Any = options.pop("limit", None)
         given: dict[str, Any] = {"start": "earliest", "follow": False, **options}
-        looking = Looking(client={"bootstrap.servers": records.bootstrap}, **given)
+        looking = TopicAccess(client={"bootstrap.servers": records.bootstrap}, **given)
         run(spark, quote_topics(sql, topics), topics, looking, output=output_for("json"), limit=limit)
         return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 

@@ -15,7 +15,9 @@ from ottla.model.names import TopicPartition
 from ottla.protocol.compression import Codec
 from ottla.protocol.records import BATCH_OVERHEAD, NewRecord, encode_batch
 from ottla.spark import loop
-from ottla.spark.commit import (
+from ottla.spark.connections import shared_cluster
+from ottla.spark.errors import LostTransaction
+from ottla.spark.writing.commit import (
     DriverPart,
     TransactionsGone,
     abort_undecided,
@@ -25,11 +27,9 @@ from ottla.spark.commit import (
     read_decision,
     take_over,
 )
-from ottla.spark.connections import shared_cluster
-from ottla.spark.encode import Unsealed
-from ottla.spark.errors import LostTransaction
-from ottla.spark.rows_to_records import produce
-from ottla.spark.transactions import Decision, TaskTransaction, task_id
+from ottla.spark.writing.encode import UnfinishedBatch
+from ottla.spark.writing.rows_to_records import produce
+from ottla.spark.writing.transactions import Decision, TaskTransaction, task_id
 from ottla.testing import RunningBroker
 from ottla.testing.waiting import wait_until
 
@@ -55,7 +55,7 @@ class Query:
         name = task_id(self.prefix, generation, task, attempt)
         producer = loop.run(init_producer(self.cluster, name, self.settings.transaction_timeout_ms))
         payload = bytes(encode_batch([NewRecord(None, value.encode(), 0) for value in written])[BATCH_OVERHEAD:])
-        batch = Unsealed(self.topic, task % 2, len(written), 0, 0, payload, Codec.NONE)
+        batch = UnfinishedBatch(self.topic, task % 2, len(written), 0, 0, payload, Codec.NONE)
         produce([[batch]], self.settings, TransactionPart(name, producer, 2))
         return TaskTransaction(task, attempt, generation, producer)
 

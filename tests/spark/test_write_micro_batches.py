@@ -18,11 +18,12 @@ from ottla.client.errors import ProducerFenced
 from ottla.client.groups import group_offsets
 from ottla.client.settings import client_settings
 from ottla.model.names import TopicPartition
-from ottla.spark import batch_transaction, loop
-from ottla.spark.batch_writer import BatchWritten, write_batch
+from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
 from ottla.spark.errors import InvalidOption
-from ottla.spark.progress_notes import BatchNote
+from ottla.spark.writing import batch_transaction
+from ottla.spark.writing.batch_writer import BatchWritten, write_batch
+from ottla.spark.writing.progress_notes import BatchNote
 from ottla.testing import RunningBroker
 from ottla.testing.load import quiet
 
@@ -217,7 +218,7 @@ def test_a_driver_that_was_replaced_must_stop(pipeline: Pipeline, rows: int) -> 
 
 def test_speculation_is_refused(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     configuration = pipeline.spark.sparkContext.getConf().set("spark.speculation", "true")
-    monkeypatch.setattr(pipeline.spark.sparkContext, "getConf", lambda: configuration)
+    monkeypatch.setattr(pipeline.spark.sparkContext, "_conf", configuration)
     with pytest.raises(InvalidOption, match="switch it off"):
         pipeline.write(0, pipeline.rows(0, 1))
     assert pipeline.write(0, pipeline.rows(0, 1), delivery="at_least_once").rows == 1

@@ -16,10 +16,10 @@ from ottla.client.settings import client_settings
 from ottla.client.transactions import list_transactions
 from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
-from ottla.spark.transactions import default_prefix, read_head
+from ottla.spark.writing.transactions import default_prefix, read_head
 from ottla.testing import RunningBroker
 
-SECONDS_MAX = 120
+SECONDS_MAX = 300
 
 
 class Stream:

@@ -108,7 +108,7 @@ def soak(target: str, kills: int, records: int, max_records: int, seed: int, fol
     began = time.monotonic()
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(broker(data_dir=folder / "broker"))
-        postgres = stack.enter_context(postgres_server(folder / "postgres"))
+        postgres = stack.enter_context(postgres_server())
         cluster = stack.enter_context(standalone_cluster(folder / "spark")) if target == "executor" else None
         _create_topics(server.bootstrap)
         world.produce(server.bootstrap, range(records))

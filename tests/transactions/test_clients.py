@@ -118,6 +118,7 @@ def test_an_open_transaction_holds_back_what_comes_after_it(
     wait_until(lambda: read(committed_only=True) == expected, "then all is seen in the order of the log")
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # sockets of kafka-python's
 def test_consume_transform_produce(
     client: Client,
     new_producer: NewProducer,

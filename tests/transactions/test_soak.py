@@ -21,7 +21,7 @@ def tormented() -> Iterator[RunningBroker]:
         yield running
 
 
-@pytest.mark.timeout(3600 if SOAK else 240)
+@pytest.mark.timeout(3600 if SOAK else 600)
 @pytest.mark.parametrize("group_protocol", ["classic", "consumer"])
 def test_no_anomaly_under_kills(tormented: RunningBroker, group_protocol: str) -> None:
     done = run(tormented, Plan(OPERATIONS, KILLS, SEED, group_protocol=group_protocol))

@@ -60,7 +60,7 @@ class Worker:
         try:
             while not self._stopping.is_set():
                 self.live()
-        except Exception as failure:
+        except Exception as failure:  # noqa: BLE001 - raised again in the thread of the test
             self.failure = failure
 
     def live(self) -> None:

@@ -1,7 +1,6 @@
 """Real systems for the connectors: a PostgreSQL server, a server with the S3 API; and the contexts that a run gives."""
 
 import importlib
-import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """A server of its own for the run. Not in pytest's own folders: only who owns them can enter those."""
-    with tempfile.TemporaryDirectory(prefix="ottla-pg-") as folder, postgres_server(Path(folder)) as url:
+    """A server of its own for the run."""
+    with postgres_server() as url:
         yield url
 
 

@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 import pytest
 from tests.pipelines.world import World
 
-from ottla.pipelines.connectors.object_store import S3Access, file_system
+from ottla.pipelines.connectors.objects.store import S3Access, file_system
 from ottla.pipelines.connectors.options import ConnectorOptions
 from ottla.pipelines.connectors.registry import SINKS, SOURCES
 

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from ottla.pipelines.connectors.base import Batch, Written
-from ottla.pipelines.connectors.file_sink import append_lines, write_folder
-from ottla.pipelines.connectors.files import FilesSink, FilesSinkOptions
+from ottla.pipelines.connectors.files.connector import FilesSink, FilesSinkOptions
+from ottla.pipelines.connectors.files.sink import append_lines, write_folder
 from ottla.pipelines.errors import ConnectorProblem
 
 ROWS = [(1, "a"), (2, "b"), (3, None)]
@@ -160,7 +160,7 @@ def test_lines_are_appended_in_order(spark: SparkSession, tmp_path: Path, batch:
 def test_lines_of_a_batch_that_failed_at_any_step_come_out_exact(
     spark: SparkSession, tmp_path: Path, batch: Callable[..., Batch], step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ottla.pipelines.connectors.file_sink._CHUNK_BYTES", 8)
+    monkeypatch.setattr("ottla.pipelines.connectors.files.sink._CHUNK_BYTES", 8)
     path = tmp_path / "log.jsonl"
     given: dict[str, Any] = {"file_format": "json", "writer_options": {}}
     append_lines(spark.range(0, 4), batch(0), path, **given)

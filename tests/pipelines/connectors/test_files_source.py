@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ottla.pipelines.connectors.base import Batch, SourceContext
-from ottla.pipelines.connectors.files import FilesSink, FilesSinkOptions, FilesSource, FilesSourceOptions
-from ottla.pipelines.connectors.found_log import FoundLog
-from ottla.pipelines.connectors.object_source import folder_values
-from ottla.pipelines.connectors.object_store import Found
+from ottla.pipelines.connectors.files.connector import FilesSink, FilesSinkOptions, FilesSource, FilesSourceOptions
+from ottla.pipelines.connectors.objects.found_log import FoundLog
+from ottla.pipelines.connectors.objects.source import folder_values
+from ottla.pipelines.connectors.objects.store import StoredObject
 from ottla.pipelines.errors import FatalFailure
 
 
@@ -78,13 +78,15 @@ def test_a_file_that_is_gone_stops_the_query(
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text("a\n")
     context = source_context()
-    FoundLog(context.state_dir / "found" / "in.jsonl").extend(lambda: [Found(str(tmp_path / "in" / "lost.txt"), 3, 0)])
+    FoundLog(context.state_dir / "found" / "in.jsonl").extend(
+        lambda: [StoredObject(str(tmp_path / "in" / "lost.txt"), 3, 0)]
+    )
     with pytest.raises(Exception, match=r"lost\.txt is gone: it was deleted after it was found"):
         drain(source(files="in").stream(context))
 
 
-def entries(*names: str) -> list[Found]:
-    return [Found(name, 1, 0) for name in names]
+def entries(*names: str) -> list[StoredObject]:
+    return [StoredObject(name, 1, 0) for name in names]
 
 
 def test_what_was_found_keeps_its_place(tmp_path: Path) -> None:

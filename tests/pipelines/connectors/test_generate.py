@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from ottla.pipelines.connectors.base import SourceContext
-from ottla.pipelines.connectors.generate import GeneratedStream, GenerateOptions, GenerateSource, Generation
-from ottla.pipelines.connectors.generated import Late, Plan, broken_rows, build, late_rows, originals
+from ottla.pipelines.connectors.generated.connector import GeneratedStream, GenerateOptions, GenerateSource, Generation
+from ottla.pipelines.connectors.generated.rows import Late, Plan, broken_rows, build, late_rows, originals
 from ottla.pipelines.errors import ConnectorProblem
 
 FIELDS: dict[str, Any] = {
@@ -117,7 +117,7 @@ def test_problems() -> None:
 
 def test_the_rate_counts_from_the_start_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("ottla.pipelines.connectors.generate.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("ottla.pipelines.connectors.generated.connector.time.monotonic", lambda: now[0])
     stream = GeneratedStream(Generation(plan=plan(), rate=10, count=95, partitions=2, max_rows=None))
     everything = ReadAllAvailable()
     assert stream.latestOffset({"row": 50}, everything) == {"row": 50}

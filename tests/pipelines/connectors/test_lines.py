@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.pipelines.connectors.lines import complete_until, cut, cut_stream
+from ottla.pipelines.connectors.objects.lines import complete_until, cut, cut_stream
 
 TEXT = st.binary().map(lambda text: text.replace(b"\x00", b"\n").replace(b"\x01", b"\r"))
 LINES = st.lists(st.sampled_from([b"a", b"bc", b"", b"\n", b"\r", b"\r\n", b"\xff"])).map(b"".join)

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ottla.pipelines.connectors.base import Batch, Written
-from ottla.pipelines.connectors.postgres import PostgresSink, PostgresSinkOptions
-from ottla.pipelines.connectors.postgres_server import Server
-from ottla.pipelines.connectors.postgres_sink import BATCHES, Target, write_batch
+from ottla.pipelines.connectors.postgres.connector import PostgresSink, PostgresSinkOptions
+from ottla.pipelines.connectors.postgres.server import Server
+from ottla.pipelines.connectors.postgres.sink import BATCHES, Target, write_batch
 from ottla.pipelines.errors import ConnectorProblem, FatalFailure
 
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from ottla.pipelines.connectors.base import SourceContext
-from ottla.pipelines.connectors.postgres import PostgresSource, PostgresSourceOptions
+from ottla.pipelines.connectors.postgres.connector import PostgresSource, PostgresSourceOptions
 from ottla.pipelines.errors import ConnectorProblem, FatalFailure
 
 

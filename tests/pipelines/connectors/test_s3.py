@@ -9,9 +9,9 @@ from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 
 from ottla.pipelines.connectors.base import Batch, SourceContext, Written
-from ottla.pipelines.connectors.object_store import S3Access, Store, file_system
-from ottla.pipelines.connectors.s3 import S3Sink, S3SinkOptions, S3Source, S3SourceOptions
-from ottla.pipelines.connectors.s3_sink import write_objects
+from ottla.pipelines.connectors.objects.store import S3Access, Store, file_system
+from ottla.pipelines.connectors.s3.connector import S3Sink, S3SinkOptions, S3Source, S3SourceOptions
+from ottla.pipelines.connectors.s3.sink import write_objects
 from ottla.pipelines.errors import ConnectorProblem, FatalFailure
 
 ROWS = [(1, "a/b"), (2, None), (3, "c")]

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ottla.pipelines.connectors.base import Batch, SourceContext, Written
-from ottla.pipelines.connectors.sqlite import (
+from ottla.pipelines.connectors.sqlite.connector import (
     SqliteSink,
     SqliteSinkOptions,
     SqliteSource,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
 from ottla.pipelines.connectors.base import RECORD, SourceContext
-from ottla.pipelines.connectors.files import FilesSource, FilesSourceOptions
-from ottla.pipelines.connectors.tail import At, Tailing, TailReader, end_of_lines, next_end
+from ottla.pipelines.connectors.files.connector import FilesSource, FilesSourceOptions
+from ottla.pipelines.connectors.files.tail import FilePosition, Tailing, TailReader, end_of_lines, next_end
 from ottla.pipelines.errors import FatalFailure
 
 
@@ -21,7 +21,7 @@ class Reader:
 
     def __init__(self, path: Path, max_rows: int | None = None) -> None:
         self.path = path
-        self.at = At()
+        self.at = FilePosition()
         self.max_rows = max_rows
         self.reader = TailReader(Tailing(path=str(path)), StructType(RECORD.fields))
 

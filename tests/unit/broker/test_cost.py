@@ -11,9 +11,9 @@ from ottla.broker.storage.log import Log
 from ottla.broker.storage.manager import LogManager
 from ottla.config.broker import BrokerSettings
 from ottla.config.topic import TopicSettings
-from ottla.model.clock import ManualClock
 from ottla.model.names import TopicPartition
 from ottla.protocol.records import NewRecord, encode_batch
+from ottla.testing.clock import ManualClock
 
 CLOCK = ManualClock()
 

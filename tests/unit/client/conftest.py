@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from ottla.protocol.apis import API, REQUEST_FLEXIBLE_FROM, response_header_is_flexible
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.frames import RequestHeader, read_request_header, response_head
-from ottla.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from ottla.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.schema import TopLevel
 
 Answer = Callable[[RequestHeader, TopLevel], TopLevel | None]
@@ -19,6 +19,7 @@ class ScriptedBroker:
     def __init__(self, answer: Answer, served: dict[int, tuple[int, int]] | None = None) -> None:
         self.port = 0
         self.seen: list[tuple[RequestHeader, TopLevel]] = []
+        self.greetings: list[ApiVersionsRequest] = []
         self.in_reverse = False
         """Answer each pair of requests in the wrong order."""
         self.answer = answer
@@ -50,7 +51,8 @@ class ScriptedBroker:
         spec = API[header.api_key]
         request = decode(spec.request_class, header.version, frame, header.body_start)
         version = header.version
-        if header.api_key == ApiVersionsResponse.API_KEY:
+        if isinstance(request, ApiVersionsRequest):
+            self.greetings.append(request)
             answer: TopLevel | None = self._versions()
             if version > self._served[header.api_key][1]:
                 # As Kafka does for a version it does not know: the answer is in version 0.

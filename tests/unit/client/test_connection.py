@@ -2,15 +2,16 @@
 
 import asyncio
 import socket
-from importlib.metadata import version
 
 import pytest
 from tests.unit.client.conftest import scripted_broker
 
-from ottla.client.connection import CLIENT_SOFTWARE_VERSION, Connection
+import ottla
+from ottla.client.connection import Connection
 from ottla.client.errors import ConnectionLost, RequestTimeout, Unreachable, UnsupportedByBroker
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.frames import RequestHeader
+from ottla.protocol.messages.api_versions import ApiVersionsRequest
 from ottla.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from ottla.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ottla.protocol.schema import TopLevel
@@ -164,4 +165,11 @@ def test_something_that_is_no_broker_is_recognised() -> None:
 
 
 def test_brokers_are_told_which_client_this_is() -> None:
-    assert version("ottla") == CLIENT_SOFTWARE_VERSION
+    async def scenario() -> list[ApiVersionsRequest]:
+        async with scripted_broker(echo_group) as broker:
+            connection = await Connection.open("127.0.0.1", broker.port)
+            await connection.close()
+            return broker.greetings
+
+    (greeting,) = asyncio.run(scenario())
+    assert (greeting.client_software_name, greeting.client_software_version) == ("ottla", ottla.__version__)

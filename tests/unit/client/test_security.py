@@ -88,15 +88,21 @@ def test_user_and_password_by_both_ways(mechanism: str) -> None:
         ({"ssl.ca.location": "ca.pem"}, "kafka.ssl.ca.location needs kafka.security.protocol=SSL or SASL_SSL"),
         ({"sasl.username": "u", "security.protocol": "SSL"}, "kafka.sasl.username needs kafka.security.protocol=SASL"),
         ({"security.protocol": "SASL_SSL"}, "kafka.sasl.mechanism is missing"),
-        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, "Kerberos needs a system library"),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI", "sasl.kerberos.keytab": "k"},
+            "kafka.sasl.kerberos.keytab needs kafka.sasl.kerberos.principal",
+        ),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "MAGIC"}, "is one of PLAIN, SCRAM-SHA-256"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "needs kafka.sasl.username and"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}, "needs a token"),
         (
             {"security.protocol": "SSL", "ssl.truststore.location": "t.jks"},
-            "a Java trust store cannot be read here; export its certificates as PEM",
+            "a JKS trust store cannot be read here; convert it",
         ),
-        ({"security.protocol": "SSL", "ssl.keystore.location": "k.p12", "ssl.keystore.type": "PKCS12"}, "as PEM"),
+        (
+            {"security.protocol": "SSL", "ssl.keystore.location": "k.p12", "ssl.keystore.type": "PKCS12"},
+            "ssl.keystore.location: k.p12: No such file or directory",
+        ),
         ({"security.protocol": "SSL", "ssl.key.location": "k"}, "needs the certificate too"),
         ({"security.protocol": "SSL", "ssl.enabled.protocols": "SSLv3"}, "TLSv1.2 and TLSv1.3 can be spoken here"),
         ({"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "ldap"}, "is https or none"),
@@ -304,8 +310,8 @@ def test_a_token_is_fetched_once_with_id_and_secret(issuer: str) -> None:
         }
     )
     assert secured.sasl is not None
-    first = next(asyncio.run(sasl.exchange(secured.sasl)))
-    again = next(asyncio.run(sasl.exchange(secured.sasl)))
+    first = next(asyncio.run(sasl.exchange(secured.sasl, "localhost")))
+    again = next(asyncio.run(sasl.exchange(secured.sasl, "localhost")))
     assert first == again == b"n,,\x01auth=Bearer token-1\x01\x01"
     assert _TokenIssuer.asked == [("me:hush", "grant_type=client_credentials&scope=read")]
 
@@ -406,3 +412,16 @@ def test_a_certificate_for_another_host_is_not_trusted(tmp_path: Path) -> None:
 def test_a_broker_without_tls_is_recognised() -> None:
     with started_broker() as running, pytest.raises(Unreachable, match="does it speak TLS"):
         controller_through(running.port, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("timeout.ms", "is not a client setting any more: use delivery.timeout.ms"),
+        ("zookeeper.connect", "use bootstrap.servers"),
+        ("retry.timeout", "is not a client setting that is known here: take it out"),
+    ],
+)
+def test_a_guess_is_never_another_setting(name: str, hint: str) -> None:
+    with pytest.raises(InvalidSetting, match=hint):
+        client_settings({"bootstrap.servers": "h:1", name: "1"})

@@ -3,6 +3,7 @@
 import json
 import uuid
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ from ottla.cluster.documents import (
     broker_config_path,
     cluster_id_document,
     config_document,
+    entity_config_path,
+    entity_of,
     partition_document,
     partition_path,
     producer_ids_document,
@@ -20,7 +23,7 @@ from ottla.cluster.documents import (
     topic_document,
     topic_path,
 )
-from ottla.cluster.image import CLUSTER_WIDE, ClusterImage, PartitionImage, TopicImage, changes_between
+from ottla.cluster.image import CLUSTER_WIDE, ClusterImage, Entity, PartitionImage, TopicImage, changes_between
 from ottla.model.names import format_topic_id
 
 ids = st.integers(0, 5)
@@ -141,3 +144,38 @@ def test_documents_look_as_kafka_wrote_them() -> None:
         "block_end": "1999",
     }
     assert read_producer_ids(producer_ids_document(block)) == block
+
+
+@pytest.mark.parametrize(
+    ("entity", "path"),
+    [
+        ((("users", "alice"),), "/config/users/alice"),
+        ((("users", None),), "/config/users/<default>"),
+        ((("users", "<default>"),), "/config/users/%3Cdefault%3E"),
+        ((("users", "a b*~ü"), ("clients", None)), "/config/users/a%20b%2A%7E%C3%BC/clients/<default>"),
+        ((("users", ".."),), "/config/users/%2E%2E"),
+        ((("users", "a.b"),), "/config/users/a.b"),
+        ((("clients", "x/y"),), "/config/clients/x%2Fy"),
+        ((("ips", "::1"),), "/config/ips/%3A%3A1"),
+    ],
+)
+def test_settings_of_users_clients_and_addresses_are_where_kafka_has_them(entity: Entity, path: str) -> None:
+    assert entity_config_path(entity) == path
+    assert entity_of(path) == entity
+
+
+def test_what_is_not_an_entity_is_passed_over() -> None:
+    for path in ("/config/users/a/clients", "/config/users/a/other/b", "/config/users/a/clients/b/clients/c", "/x"):
+        assert entity_of(path) is None
+
+
+@pytest.mark.parametrize("written", [b'{"secret":"1"}', b"", b"{", b'{"version":1,"config":{"a":1}}'])
+def test_what_others_write_about_a_user_stops_nobody(written: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    alice, bob = entity_config_path((("users", "alice"),)), entity_config_path((("users", "bob"),))
+    token = "/delegation_token/tokens/t"
+    known = config_document({"producer_byte_rate": "1"})
+    image = apply_documents(ClusterImage(), [(alice, written), (bob, known), (token, written)])
+    assert dict(image.entity_configs) == {(("users", "bob"),): {"producer_byte_rate": "1"}}
+    assert not image.tokens
+    assert "The settings of users alice cannot be read" in caplog.text
+    assert f"The delegation token at {token} cannot be read" in caplog.text

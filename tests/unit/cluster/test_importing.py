@@ -21,7 +21,7 @@ from ottla.cluster.documents import (
 from ottla.cluster.embedded import FILE_NAME, EmbeddedStore
 from ottla.cluster.image import ClusterImage
 from ottla.cluster.store import ABSENT, Write
-from ottla.cluster.zookeeper.importing import IMPORT_PATH, find_luggage
+from ottla.cluster.zookeeper.importing import IMPORT_PATH, find_local_metadata
 from ottla.cluster.zookeeper.store import ZooKeeperStore
 from ottla.model.errors import OttlaError
 
@@ -44,8 +44,8 @@ def broker_on_its_own(directory: Path, partitions: int = 4) -> ClusterImage:
 
 
 async def opened(world: World, name: str, directory: Path | None = None) -> ZooKeeperStore:
-    luggage = None if directory is None else find_luggage(str(directory), 1)
-    return await ZooKeeperStore.open(world.client(name), 20, luggage=luggage, where="zk:2181/x")
+    local = None if directory is None else find_local_metadata(str(directory), 1)
+    return await ZooKeeperStore.open(world.client(name), 20, local=local, where="zk:2181/x")
 
 
 def test_everything_comes_along_and_the_file_is_set_aside(world: World, tmp_path: Path) -> None:

@@ -15,13 +15,14 @@ from ottla.cluster.documents import (
     ProducerIdBlock,
     broker_config_path,
     config_document,
+    entity_config_path,
     group_config_path,
     producer_ids_document,
     topic_config_path,
     topic_path,
 )
 from ottla.cluster.embedded import EmbeddedStore
-from ottla.cluster.image import ImageChange
+from ottla.cluster.image import Entity, ImageChange, user_entity
 from ottla.cluster.store import ABSENT, MetadataStore, Session, VersionConflict, Write
 from ottla.cluster.zookeeper.store import ZooKeeperStore
 
@@ -81,6 +82,28 @@ def test_a_change_is_in_the_image_and_there_after_reopening(run: Run) -> None:
             assert document is not None
             assert (document.data, document.version) == (block, 0)
             assert again.version(topic_path("a")) == 0
+
+    run(scenario)
+
+
+def test_settings_of_users_and_their_clients_hold_one_another(run: Run) -> None:
+    async def scenario(opening: Opening) -> None:
+        user = user_entity("a/b c*~")
+        client: Entity = (*user, ("clients", None))
+        async with opening() as store:
+            seen: list[ImageChange] = []
+            store.subscribe(seen.append)
+            for entity, configs in ((user, {}), (client, {"producer_byte_rate": "1"}), (user, {"SCRAM-SHA-256": "x"})):
+                path = entity_config_path(entity)
+                await store.commit([Write(path, config_document(configs), store.version(path))])
+            assert [change.entities for change in seen] == [(), (client,), (user,)]
+            expected = {user: {"SCRAM-SHA-256": "x"}, client: {"producer_byte_rate": "1"}}
+            assert dict(store.image.entity_configs) == expected
+        async with opening() as again:
+            assert dict(again.image.entity_configs) == expected
+            path = entity_config_path(client)
+            await again.commit([Write(path, None, again.version(path))])
+            assert dict(again.image.entity_configs) == {user: {"SCRAM-SHA-256": "x"}}
 
     run(scenario)
 
@@ -168,10 +191,10 @@ def test_a_topic_is_not_deleted_without_the_settings_that_it_has(run: Run) -> No
 def test_a_document_of_a_new_kind_is_kept_beside_the_others(run: Run) -> None:
     async def scenario(opening: Opening) -> None:
         async with opening() as store:
-            await store.commit([Write("/config/users/alice/clients/x", b'{"rate":"1"}', ABSENT)])
+            await store.commit([Write("/something/alice/other/x", b'{"rate":"1"}', ABSENT)])
             await store.commit([Write("/entirely/new", b"{}", ABSENT)])
         async with opening() as again:
-            document = again.read("/config/users/alice/clients/x")
+            document = again.read("/something/alice/other/x")
             assert document is not None
             assert document.data == b'{"rate":"1"}'
             assert again.version("/entirely/new") == 0

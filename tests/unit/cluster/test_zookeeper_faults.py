@@ -8,7 +8,8 @@ import pytest
 from tests.simulation.zookeeper_model import ZooKeeperModel
 from tests.unit.cluster.building import a_broker, creation, deletion
 from tests.unit.cluster.test_zookeeper_store import documents
-from tests.unit.cluster.worlds import VirtualLoop, until
+from tests.unit.cluster.worlds import until
+from tests.virtual_time import run_virtually, virtual_loop
 
 from ottla.cluster.documents import (
     broker_config_path,
@@ -32,7 +33,7 @@ class Cluster:
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        self.loop = VirtualLoop()
+        self.loop = virtual_loop()
         self.model = ZooKeeperModel(self.loop, latency=lambda: self.chance.random() * 0.02)
         self.stores: dict[str, ZooKeeperStore] = {}
         self.pictures: dict[str, list[tuple[object, ...]]] = {}
@@ -162,8 +163,7 @@ def test_nothing_acknowledged_is_lost_and_all_agree(seed: int, kept: int, monkey
         for store in (*cluster.stores.values(), fresh):
             await store.close()
 
-    cluster.loop.run_until_complete(scenario())
-    cluster.loop.close()
+    run_virtually(scenario(), cluster.loop)
 
 
 def check_newest(cluster: Cluster, fresh: ZooKeeperStore) -> None:

@@ -39,7 +39,15 @@ def sessions_of(store: ZooKeeperStore) -> list[Session]:
 
 def documents(image: ClusterImage) -> tuple[object, ...]:
     """What of an image comes from documents: who runs and who is the controller is not told by the log."""
-    return (image.cluster_id, image.topics, image.broker_configs, image.group_configs, image.deleting)
+    return (
+        image.cluster_id,
+        image.topics,
+        image.broker_configs,
+        image.group_configs,
+        image.entity_configs,
+        image.acls,
+        image.deleting,
+    )
 
 
 def test_all_see_the_same_pictures_in_the_same_order(world: World) -> None:

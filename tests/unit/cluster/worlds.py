@@ -2,40 +2,17 @@
 
 import asyncio
 import contextlib
-import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
 from kazoo.client import KazooClient
 from tests.simulation.zookeeper_model import ZooKeeperModel
+from tests.virtual_time import end, virtual_loop
 
 from ottla.cluster.zookeeper.client import ZooKeeperClient
 from ottla.cluster.zookeeper.kazoo_client import KazooZooKeeper
 
 T = TypeVar("T")
-
-
-class _JumpingSelector(selectors.DefaultSelector):
-    """Time passes at once when nothing is left to do."""
-
-    now = 0.0
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = super().select(0)
-        if not ready:
-            if timeout is None:
-                raise AssertionError("everybody waits, and nothing is left to happen")
-            self.now += max(timeout, 0)
-        return ready
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    def __init__(self) -> None:
-        self._jumping = _JumpingSelector()
-        super().__init__(self._jumping)
-
-    def time(self) -> float:
-        return self._jumping.now
 
 
 class World(Protocol):
@@ -59,11 +36,12 @@ class ModelWorld:
     timeout_ms = 6_000
 
     def __init__(self) -> None:
-        self.loop = VirtualLoop()
+        self.loop = virtual_loop()
         self.model = ZooKeeperModel(self.loop)
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
-        return self.loop.run_until_complete(main)
+        result: T = self.loop.run(self.loop.create_task(main))
+        return result
 
     def client(self, name: str, *, chroot: str = "") -> ZooKeeperClient:
         return self.model.client(name, session_timeout_ms=self.timeout_ms, chroot=chroot)
@@ -79,7 +57,7 @@ class ModelWorld:
         self.model.expire(name)
 
     def close(self) -> None:
-        self.loop.close()
+        end(self.loop)
 
 
 class Proxy:

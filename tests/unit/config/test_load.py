@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from ottla.config.broker import BROKER_SETTINGS, BrokerSettings, per_ip_overrides
+from ottla.config.broker import BROKER_SETTINGS, BrokerSettings
 from ottla.config.listeners import ListenerAddress, advertised_listeners, opened_listeners
 from ottla.config.load import load_settings, settings_from
+from ottla.config.network import per_ip_overrides
 from ottla.config.refused import REFUSED
 from ottla.config.setting import ConfigError
+from ottla.config.without_effect import WITHOUT_EFFECT
 
 # What Apache Kafka 4.3 ships for one node that is broker and controller (values only).
 STOCK = """
@@ -71,10 +73,14 @@ def test_without_anything_the_defaults_are_valid_and_loopback() -> None:
 
 def test_every_problem_is_told_at_once() -> None:
     problems = problems_of(
-        num_io_threads="16", zookeeper_connect="zk:none", log_segment_byte="1", num_partitions="many", node_id="-3"
+        authorizer_class_name="X",
+        zookeeper_connect="zk:none",
+        log_segment_byte="1",
+        num_partitions="many",
+        node_id="-3",
     )
     assert len(problems) == 5
-    assert any("num.io.threads=16" in p and "event loop" in p for p in problems)
+    assert any("authorizer.class.name: " in p and "there is no X" in p and "StandardAuthorizer" in p for p in problems)
     assert any("zookeeper.connect: 'zk:none' is not host:port" in p for p in problems)
     assert any("log.segment.byte: " in p and "did you mean log.segment.bytes?" in p for p in problems)
     assert any("num.partitions" in p and "'many'" in p for p in problems)
@@ -82,19 +88,30 @@ def test_every_problem_is_told_at_once() -> None:
 
 
 def test_a_refused_setting_at_kafkas_default_changes_nothing_and_is_taken() -> None:
-    settings_from({"num.io.threads": "8", "group.consumer.assignors": "uniform, range", "log.cleaner.enable": "TRUE"})
+    settings_from(
+        {"ssl.client.auth": "none", "group.consumer.assignors": "uniform, range", "log.cleaner.enable": "TRUE"}
+    )
     settings_from({"log.cleaner.io.max.bytes.per.second": "1.7976931348623157E308"})
 
 
-def test_no_setting_is_both_served_and_refused() -> None:
+def test_every_setting_has_one_answer() -> None:
     assert not set(BROKER_SETTINGS) & set(REFUSED)
+    assert not set(WITHOUT_EFFECT) & (set(BROKER_SETTINGS) | set(REFUSED))
     assert all(refused.reason for refused in REFUSED.values())
+    assert all(idle.reason for idle in WITHOUT_EFFECT.values())
+
+
+def test_a_refusal_does_not_show_a_secret() -> None:
+    told = problems_of(sasl_oauthbearer_assertion_private_key_passphrase="hunter2")
+    assert len(told) == 1
+    assert told[0].startswith("sasl.oauthbearer.assertion.private.key.passphrase: brokers ask for their tokens")
+    assert "hunter2" not in told[0]
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"listeners": "SSL://:9093"}, "only PLAINTEXT"),
+        ({"listeners": "SSL://:9093"}, "SSL speaks SSL and has no key and certificate"),
         ({"listeners": "CLIENTS://:9093"}, "does not say what CLIENTS speaks"),
         ({"listeners": "PLAINTEXT://host"}, "is not NAME://host:port"),
         ({"listeners": "PLAINTEXT://host:70000"}, "is not NAME://host:port"),
@@ -103,9 +120,15 @@ def test_no_setting_is_both_served_and_refused() -> None:
         ({"advertised.listeners": "OTHER://h:9092"}, "does not say what OTHER speaks"),
         ({"listener.security.protocol.map": "PLAINTEXT:PLAIN"}, "is not NAME:protocol"),
         ({"inter.broker.listener.name": "INTERNAL"}, "not among the listeners"),
-        ({"process.roles": "broker"}, "broker and controller in one"),
-        ({"controller.quorum.voters": "1@a:9093,2@b:9093"}, "only this node itself"),
-        ({"controller.quorum.voters": "2@b:9093"}, "only this node itself"),
+        ({"process.roles": "broker"}, "give every broker zookeeper.connect"),
+        ({"process.roles": "controller"}, "Do not start this node"),
+        ({"process.roles": "controller", "zookeeper.connect": "zk:2181"}, "Do not start this node"),
+        ({"controller.quorum.voters": "1@a:9093,2@b:9093"}, "give every broker zookeeper.connect"),
+        ({"controller.quorum.voters": "2@b:9093"}, "give every broker zookeeper.connect"),
+        ({"controller.quorum.bootstrap.servers": "a:9093,b:9093"}, "give every broker zookeeper.connect"),
+        ({"remote.log.storage.system.enable": "true"}, "tiered storage is not served"),
+        ({"quota.producer.default": "1048576"}, "quotas are set while brokers run"),
+        ({"port": "none"}, "not the number of a port"),
         ({"queued.max.request.bytes": "1000"}, "less than one request"),
         ({"default.replication.factor": "3"}, "one replica"),
         ({"broker.id": "2", "node.id": "3"}, "give one of them"),
@@ -115,8 +138,7 @@ def test_no_setting_is_both_served_and_refused() -> None:
         ({"log.cleanup.policy": "shrink"}, "not one of"),
         ({"max.connections.per.ip.overrides": "127.0.0.1"}, "is not address:count"),
         ({"max.connections.per.ip.overrides": "localhost:3"}, "is not address:count"),
-        ({"listener.name.plaintext.max.connections": "1"}, "one listener"),
-        ({"ssl.keystore.location": "x"}, "PLAINTEXT"),
+        ({"ssl.provider": "BCFIPS"}, "OpenSSL's here"),
         ({"group.min.session.timeout.ms": "9999999"}, "group.max.session.timeout.ms"),
         ({"num.partitions": "99999999999"}, "32 bits"),
         ({"auto.create.topics.enable": "yes"}, "true or false"),

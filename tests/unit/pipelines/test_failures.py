@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.pipelines.frames import BAD_RECORD
-from ottla.pipelines.runner.failures import judge, pause_before_restart, the_point
+from ottla.pipelines.runner.failures import BUSY_RETRIES, judge, pause_before_restart, the_point
 from ottla.pipelines.spec import Errors
 
 PYTHON = """An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
@@ -85,3 +85,17 @@ def test_pauses_grow_and_end_as_the_file_says() -> None:
     assert [pause_before_restart(number, always) for number in (1, 2, 99)] == [1.0, 3.0, 3.0]
     assert pause_before_restart(1, Errors(restart="never")) is None
     assert pause_before_restart(1, Errors(retries=0)) is None
+
+
+def test_a_machine_that_is_too_busy_is_waited_for_longer_than_a_pipeline_that_fails() -> None:
+    failure = judge(
+        "[STREAM_FAILED] Query [id = 1] terminated with exception: Python worker failed to connect back.\n"
+        "Caused by: java.net.SocketTimeoutException: Timed out while waiting for the Python worker to connect back"
+    )
+    assert (failure.fatal, failure.busy) == (False, True)
+    assert "the machine is too busy" in failure.message
+    assert not judge("[STREAM_FAILED] terminated: no route to host").busy
+    few = Errors(retries=1, backoff="1 second", backoff_max="3 seconds")
+    pauses = [pause_before_restart(number, few, busy=True) for number in range(1, BUSY_RETRIES + 2)]
+    assert pauses == [1.0, 2.0, *[3.0] * (BUSY_RETRIES - 2), None]
+    assert pause_before_restart(1, Errors(restart="never"), busy=True) is None

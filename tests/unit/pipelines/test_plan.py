@@ -1,12 +1,15 @@
 """Which queries a file becomes, and which steps run where."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.pipelines.samples import checked, small
 
 from ottla.pipelines.errors import FatalFailure
-from ottla.pipelines.plan import Plan, describe, make_plan, tree_lines
+from ottla.pipelines.plan import Plan, describe, has_batches_without_records, make_plan, tree_lines
+from ottla.pipelines.steps.sql_text import goes_row_by_row
+from ottla.pipelines.steps.user_code import takes_rows
 from ottla.pipelines.versions import places, with_version
 
 ORDERS = {"topic": "orders", "format": "json", "schema": "id STRING, amount DOUBLE, at TIMESTAMP"}
@@ -18,20 +21,89 @@ def plan(**changes: Any) -> Plan:
     return make_plan(checked(small(tests=[], **changes)))
 
 
-def test_stateless_steps_of_one_source_run_in_the_batch() -> None:
+def test_steps_that_look_at_each_row_by_itself_are_planned_once_in_the_stream() -> None:
     (query,) = plan().queries
-    assert query.streaming_steps == []
-    assert [step.label for step in query.batch_steps] == ["1 sql", "2 expect"]
+    assert [step.label for step in query.streaming_steps] == ["1 sql", "2 expect"]
+    assert query.batch_steps == []
+    assert query.in_line
     assert (query.name, query.group, query.transactional_id) == (
         "main", "ottla.small.orders", "ottla.small.main",
     )  # fmt: skip
 
 
 def test_steps_up_to_the_last_stateful_one_are_in_the_stream() -> None:
-    steps = [{"filter": "amount > 0"}, TOTALS, {"filter": "total > 1"}, {"expect": {"rule": "total < 9"}}]
+    sort = {"sql": "SELECT * FROM input ORDER BY total"}
+    totals = {"sql": "SELECT id, sum(amount) AS total FROM input GROUP BY id"}
+    steps = [{"filter": "amount > 0"}, totals, {"filter": "total > 1"}, sort, {"expect": {"rule": "total < 9"}}]
     (query,) = plan(steps=steps).queries
-    assert [step.label for step in query.streaming_steps] == ["1 filter", "2 sql"]
-    assert [step.label for step in query.batch_steps] == ["3 filter", "4 expect"]
+    assert [step.label for step in query.streaming_steps] == ["1 filter", "2 sql", "3 filter"]
+    assert [step.label for step in query.batch_steps] == ["4 sql", "5 expect"]
+
+
+def test_batches_without_records_are_run_where_time_alone_brings_results() -> None:
+    once_each = {"deduplicate": {"keys": ["id"], "time": "at", "within": "1 hour"}}
+    window: dict[str, Any] = {"time": "at", "size": "1 hour", "watermark": "1 hour", "aggregates": {"n": "count(*)"}}
+    timers = {"stateful": "m:T", "group_by": ["id"], "schema": "id STRING", "timers": "processing"}
+    wanted: list[tuple[list[dict[str, Any]], bool]] = [
+        ([{"filter": "amount > 0"}], False),
+        ([once_each], False),
+        ([{"window": {**window, "emit": "updates"}}], False),
+        ([{"window": window}], True),
+        ([once_each, {"window": window}], True),
+        ([timers], True),
+    ]
+    for steps, expected in wanted:
+        (query,) = plan(steps=steps).queries
+        assert has_batches_without_records(query, once=False) is expected, steps
+    assert not has_batches_without_records(query, once=True)  # by the clock there would be no end of them
+
+
+def test_a_step_that_looks_back_is_not_in_line() -> None:
+    steps = [{"filter": "amount > 0", "as": "good"}, {"sql": "SELECT i.* FROM input i JOIN orders o ON o.id = i.id"}]
+    (query,) = plan(steps=steps).queries
+    assert not query.in_line
+    assert len(query.batch_steps) == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "alike"),
+    [
+        ("SELECT *, amount * 1.2 AS gross FROM orders WHERE amount > 0", True),
+        ("SELECT id FROM input i", True),
+        ("select id, 'a FROM b JOIN c' AS text from input where item = 'ORDER BY';", True),
+        ("SELECT id FROM orders ORDER BY id", False),
+        ("SELECT id FROM orders LIMIT 3", False),
+        ("SELECT o.id FROM orders o JOIN customers c ON o.id = c.id", False),
+        ("SELECT id FROM orders, customers", False),
+        ("SELECT id FROM orders WHERE id IN (SELECT id FROM customers)", False),
+        ("SELECT explode(lines) FROM orders", False),
+        ("SELECT sum(amount) FROM orders", False),
+        ("SELECT id FROM orders UNION ALL SELECT id FROM input", False),
+        ("SELECT raise_error('x') FROM orders", False),
+        ("WITH o AS (SELECT * FROM orders) SELECT * FROM o", False),
+        ("FROM orders |> WHERE amount > 1", False),
+    ],
+)
+def test_which_queries_look_at_each_row_by_itself(query: str, alike: bool) -> None:
+    assert goes_row_by_row(query) is alike
+
+
+@pytest.mark.parametrize(
+    ("source", "alike"),
+    [
+        ("def f(row): return row", True),
+        ("def f(row: dict[str, int]): return row", True),
+        ("import pyarrow as pa\ndef f(batch: pa.RecordBatch) -> pa.RecordBatch: return batch", True),
+        ("from pyspark.sql import DataFrame\ndef f(frame: DataFrame): return frame", False),
+        ("def f(row: Unknown): return row", False),
+        ("f = print", False),
+        ("def f(: oops", False),
+    ],
+)
+def test_which_functions_are_known_to_take_rows(source: str, alike: bool, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(source)
+    assert takes_rows("mine:f", tmp_path) is alike
+    assert not takes_rows("elsewhere:f", tmp_path)
 
 
 def test_a_later_look_at_the_source_keeps_steps_in_the_stream() -> None:
@@ -127,4 +199,5 @@ def test_a_plan_is_shown_as_a_tree_and_as_a_document() -> None:
     assert "query main: a batch every 1 second, at most 10 records per source" in text
     assert "sink topic-1: topic out (key: id)" in text
     document: Any = describe(made)
-    assert document["queries"][0]["per_batch"] == ["1 sql", "2 expect"]
+    assert document["queries"][0]["streaming"] == ["1 sql", "2 expect"]
+    assert document["queries"][0]["per_batch"] == []

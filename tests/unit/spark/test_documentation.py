@@ -6,7 +6,7 @@ import pytest
 
 from ottla.client.security import SECURITY_SETTINGS
 from ottla.client.settings import CLIENT_SETTINGS, CONSUMER_SETTINGS
-from ottla.spark.options import READ_OPTIONS
+from ottla.spark.reading.options import READ_OPTIONS
 
 PAGE = (Path(__file__).parents[3] / "docs/spark.md").read_text()
 _SYNONYMS = {

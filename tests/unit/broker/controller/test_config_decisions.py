@@ -64,6 +64,14 @@ def test_lists_grow_and_shrink_from_their_default() -> None:
     }
 
 
+def test_lists_of_one_listener_grow_and_shrink_too() -> None:
+    name = "listener.name.plaintext.ssl.enabled.protocols"
+    assert decide(change(BROKER, "1", (name, Operation.SUBTRACT, "TLSv1.2"))) == {name: "TLSv1.3"}
+    assert decide(change(BROKER, "1", ("listener.name.plaintext.ssl.nonsense", Operation.APPEND, "x"))) == (
+        ErrorCode.INVALID_CONFIG
+    )
+
+
 def test_broker_settings_for_one_and_for_all() -> None:
     wish = change(BROKER, "", ("message.max.bytes", Operation.SET, "7"))
     assert decide(wish) == {"message.max.bytes": "7"}

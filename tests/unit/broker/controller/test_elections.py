@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ottla.broker.controller.elections import elect, elect_preferred, hand_over, new_partition, rejoin
-from ottla.broker.controller.reassignments import begin, cancel, is_moving, settle
-from ottla.cluster.image import NO_LEADER, PartitionImage, no_help
+from ottla.broker.controller.reassignments import begin, cancel, is_moving, next_state
+from ottla.cluster.image import NO_LEADER, PartitionImage, dead_or_lagging
 from ottla.model.errors import ApiError
 
 BROKERS = range(1, 6)
@@ -50,10 +50,12 @@ def test_who_is_late_is_told_by_the_leader_that_knows() -> None:
 
 
 def test_nobody_counts_on_the_dead_and_the_late() -> None:
-    assert no_help(led(1), {1, 2, 3}) == []
-    assert no_help(led(1), {1, 3}) == [2]
-    assert no_help(PartitionImage(1, 7, (1, 2, 3), (1, 2), late=(2, 3)), {1, 2, 3}) == [2]
-    assert no_help(PartitionImage(1, 7, (1, 2, 3), (1, 2), late=(2,)), {2, 3}) == [], "nobody leads: all of them may"
+    assert dead_or_lagging(led(1), {1, 2, 3}) == []
+    assert dead_or_lagging(led(1), {1, 3}) == [2]
+    assert dead_or_lagging(PartitionImage(1, 7, (1, 2, 3), (1, 2), late=(2, 3)), {1, 2, 3}) == [2]
+    assert dead_or_lagging(PartitionImage(1, 7, (1, 2, 3), (1, 2), late=(2,)), {2, 3}) == [], (
+        "nobody leads: all of them may"
+    )
 
 
 def test_who_stops_stays_in_sync_where_fewer_than_the_floor_were_left() -> None:
@@ -129,8 +131,8 @@ def keeps_the_rules(before: PartitionImage, after: PartitionImage) -> None:
 @given(replicas=st.permutations(list(BROKERS)), size=st.integers(1, 5), alive=SOME, unclean=st.booleans())
 def test_settling_twice_changes_nothing_more(replicas: list[int], size: int, alive: set[int], unclean: bool) -> None:
     partition = new_partition(tuple(replicas[:size]), set(BROKERS))
-    settled = settle(partition, alive, unclean=unclean) or partition
-    assert settle(settled, alive, unclean=unclean) is None
+    settled = next_state(partition, alive, unclean=unclean) or partition
+    assert next_state(settled, alive, unclean=unclean) is None
 
 
 class PartitionLife(RuleBasedStateMachine):
@@ -149,19 +151,19 @@ class PartitionLife(RuleBasedStateMachine):
     @rule(broker=st.sampled_from(list(BROKERS)), unclean=st.booleans())
     def broker_dies(self, broker: int, unclean: bool) -> None:
         self.alive.discard(broker)
-        self.become(settle(self.partition, self.alive, unclean=unclean))
+        self.become(next_state(self.partition, self.alive, unclean=unclean))
 
     @rule(broker=st.sampled_from(list(BROKERS)))
     def broker_returns(self, broker: int) -> None:
         self.alive.add(broker)
-        self.become(settle(self.partition, self.alive))
+        self.become(next_state(self.partition, self.alive))
 
     @rule(broker=st.sampled_from(list(BROKERS)))
     def broker_stops(self, broker: int) -> None:
         if broker in self.alive:
             self.become(hand_over(self.partition, broker, self.alive))
             self.alive.discard(broker)
-            self.become(settle(self.partition, self.alive))
+            self.become(next_state(self.partition, self.alive))
 
     @rule(broker=st.sampled_from(list(BROKERS)))
     def machine_crashes_and_returns(self, broker: int) -> None:
@@ -171,9 +173,9 @@ class PartitionLife(RuleBasedStateMachine):
             assert after.isr
             assert after.leader_epoch == self.partition.leader_epoch + 1
             self.partition = after
-        self.become(settle(self.partition, self.alive))
+        self.become(next_state(self.partition, self.alive))
         self.alive.add(broker)
-        self.become(settle(self.partition, self.alive))
+        self.become(next_state(self.partition, self.alive))
 
     @rule()
     def leader_takes_in_all(self) -> None:
@@ -183,7 +185,7 @@ class PartitionLife(RuleBasedStateMachine):
                 self.partition.leader, self.partition.leader_epoch, self.partition.replicas, isr,
                 self.partition.adding, self.partition.removing,
             )  # fmt: skip
-            self.become(settle(self.partition, self.alive))
+            self.become(next_state(self.partition, self.alive))
 
     @rule()
     def prefer(self) -> None:
@@ -192,7 +194,7 @@ class PartitionLife(RuleBasedStateMachine):
     @rule(brokers=st.permutations(list(BROKERS)), size=st.integers(1, 5))
     def move(self, brokers: list[int], size: int) -> None:
         self.become(begin(self.partition, tuple(brokers[:size]), self.alive))
-        self.become(settle(self.partition, self.alive))
+        self.become(next_state(self.partition, self.alive))
 
     @rule()
     def cancel_the_move(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from ottla.broker.controller.leading import LeadingController
 from ottla.broker.controller.partition_changes import COMMITTED_AT_ONCE
-from ottla.broker.controller.reassignments import settle
+from ottla.broker.controller.reassignments import next_state
 from ottla.broker.controller.writes import creation_writes, partition_writes, topic_config_writes
 from ottla.cluster.documents import topic_document, topic_path
 from ottla.cluster.image import NO_LEADER, ImageChange, PartitionImage, TopicImage
@@ -57,7 +57,7 @@ def run(
         controller.start()
         try:
             async with asyncio.timeout(10):
-                await controller.settled()
+                await controller.wait_idle()
                 await steps(store, controller)
         finally:
             await controller.stop()
@@ -77,7 +77,7 @@ def test_a_lost_brokers_partitions_get_other_leaders_in_few_commits() -> None:
     async def steps(store: MemoryStore, controller: LeadingController) -> None:
         store.commits.clear()
         store.lose(2)
-        await controller.settled()
+        await controller.wait_idle()
         for partition in store.image.topics["a"].partitions:
             assert (partition.leader, partition.leader_epoch, partition.isr) == (3, 1, (3, 1))
         for partition in store.image.topics["b"].partitions:
@@ -95,7 +95,7 @@ def test_partitions_that_lost_their_leader_come_first() -> None:
     async def steps(store: MemoryStore, controller: LeadingController) -> None:
         store.commits.clear()
         store.lose(2)
-        await controller.settled()
+        await controller.wait_idle()
         numbers = [int(write.path.split("/")[5]) for write in store.commits[0]]
         assert all(number % 3 == 2 for number in numbers[:300])
 
@@ -113,14 +113,14 @@ def test_a_partition_that_cannot_be_decided_holds_up_no_other(
     ) -> PartitionImage | None:
         if partition is store.image.topics["a"].partitions[1]:
             raise ValueError("nobody foresaw this")
-        return settle(partition, alive, unclean=unclean, floor=floor)
+        return next_state(partition, alive, unclean=unclean, floor=floor)
 
     async def steps(store: MemoryStore, controller: LeadingController) -> None:
-        monkeypatch.setattr("ottla.broker.controller.leading.settle", stumble)
+        monkeypatch.setattr("ottla.broker.controller.leading.next_state", stumble)
         store.lose(2)
-        await controller.settled()
+        await controller.wait_idle()
         assert [partition.leader for partition in store.image.topics["a"].partitions] == [3, 2, 3]
-        assert "a-1 cannot be decided" in caplog.text
+        assert "a-1: Leader election failed" in caplog.text
 
     run(steps, store)
 
@@ -131,16 +131,16 @@ def test_only_the_controller_acts() -> None:
 
     async def steps(store: MemoryStore, controller: LeadingController) -> None:
         store.lose(2)
-        await controller.settled()
+        await controller.wait_idle()
         assert not store.commits
         store.acting = 1
         store.elect_controller(1)
-        await controller.settled()
+        await controller.wait_idle()
         assert controller.active
         assert state(store).leader == 1
         store.elect_controller(3)
         store.lose(1)
-        await controller.settled()
+        await controller.wait_idle()
         assert state(store).leader == 1
 
     run(steps, store)
@@ -152,10 +152,10 @@ def test_a_returning_broker_leads_what_waited_for_it() -> None:
 
     async def steps(store: MemoryStore, controller: LeadingController) -> None:
         store.lose(2)
-        await controller.settled()
+        await controller.wait_idle()
         assert (state(store).leader, state(store).isr) == (NO_LEADER, (2,))
         store.back(2)
-        await controller.settled()
+        await controller.wait_idle()
         assert (state(store).leader, state(store).leader_epoch) == (2, 2)
 
     run(steps, store)
@@ -167,7 +167,7 @@ def test_partitions_without_state_get_one() -> None:
     async def steps(store: MemoryStore, controller: LeadingController) -> None:
         document = topic_document(uuid.uuid4(), [PartitionImage(NO_LEADER, 0, (3, 2), ())] * 700)
         await store.commit([Write(topic_path("a"), document, ABSENT)])
-        await controller.settled()
+        await controller.wait_idle()
         assert {(each.leader, each.isr) for each in store.image.topics["a"].partitions} == {(3, (3, 2))}
 
     run(steps, store)
@@ -178,7 +178,7 @@ def test_a_topic_that_names_a_broker_which_has_just_gone_is_seen_to() -> None:
 
     async def steps(store: MemoryStore, controller: LeadingController) -> None:
         add_topic(store, "a", [led(2, (2, 3))])
-        await controller.settled()
+        await controller.wait_idle()
         assert (state(store).leader, state(store).isr) == (3, (3,))
 
     run(steps, store)
@@ -192,11 +192,11 @@ def test_unclean_elections_follow_the_topics_setting_also_when_it_is_changed() -
 
     async def steps(store: MemoryStore, controller: LeadingController) -> None:
         store.lose(2)
-        await controller.settled()
+        await controller.wait_idle()
         assert (state(store, "a").leader, state(store, "a").isr) == (3, (3,))
         assert state(store, "b").leader == NO_LEADER
         await store.commit(topic_config_writes("b", {"unclean.leader.election.enable": "true"}, store.version))
-        await controller.settled()
+        await controller.wait_idle()
         assert (state(store, "b").leader, state(store, "b").isr) == (3, (3,))
 
     run(steps, store)
@@ -214,7 +214,7 @@ def test_a_leader_that_was_quicker_is_not_overwritten() -> None:
 
         store.before_commit.append(shrink)
         store.lose(2)
-        await controller.settled()
+        await controller.wait_idle()
         assert (state(store, number=1).leader, state(store, number=1).isr) == (1, (1,))
         assert (state(store).leader, state(store).leader_epoch, state(store).isr) == (3, 1, (3, 1))
 
@@ -228,7 +228,7 @@ def test_what_happens_during_a_commit_is_not_forgotten() -> None:
     async def steps(store: MemoryStore, controller: LeadingController) -> None:
         store.before_commit.append(lambda: store.lose(3))
         store.lose(2)
-        await controller.settled()
+        await controller.wait_idle()
         assert (state(store).leader, state(store).isr) == (1, (1,))
 
     run(steps, store)
@@ -244,7 +244,7 @@ def test_a_store_that_fails_is_tried_again() -> None:
     async def steps(store: MemoryStore, controller: LeadingController) -> None:
         store.before_commit += [fail, fail]
         store.lose(2)
-        await controller.settled()
+        await controller.wait_idle()
         assert state(store).leader == 3
 
     run(steps, store)
@@ -265,7 +265,7 @@ def test_a_deposed_controller_writes_nothing() -> None:
         store.before_commit = [lambda: None, tell]
         store.lose(2)
         await told.wait()
-        await controller.settled()
+        await controller.wait_idle()
         assert not store.commits
 
     run(steps, store)
@@ -279,7 +279,7 @@ def test_moves_are_finished_when_the_new_replicas_are_in_sync() -> None:
         assert state(store).replicas == (4, 2)
         grown = PartitionImage(2, 0, (4, 2), (2, 4), adding=(4,), removing=(2,))
         await store.commit(partition_writes({("a", 0): grown}, store.image, store.version))
-        await controller.settled()
+        await controller.wait_idle()
         assert state(store) == PartitionImage(4, 1, (4,), (4,))
 
     run(steps, store)
@@ -292,7 +292,7 @@ def test_leadership_goes_back_to_first_replicas_when_too_much_is_elsewhere() -> 
 
     async def steps(store: MemoryStore, controller: LeadingController) -> None:
         await controller.rebalance()
-        await controller.settled()
+        await controller.wait_idle()
         assert {each.leader for each in store.image.topics["a"].partitions} == {1}  # 20% were elsewhere
         assert state(store, "b").leader == 1  # 10% is allowed
 
@@ -305,7 +305,7 @@ def test_rebalancing_can_be_switched_off() -> None:
 
     async def steps(store: MemoryStore, controller: LeadingController) -> None:
         await controller.rebalance()
-        await controller.settled()
+        await controller.wait_idle()
         assert state(store).leader == 2
 
     run(steps, store, BrokerSettings(auto_leader_rebalance_enable=False))
@@ -317,12 +317,14 @@ def test_the_log_tells_what_was_done_and_how_long_it_took(caplog: pytest.LogCapt
 
     async def steps(store: MemoryStore, controller: LeadingController) -> None:
         store.lose(2)
-        await controller.settled()
+        await controller.wait_idle()
 
     with caplog.at_level("INFO"):
         run(steps, store)
-    (line,) = [record.getMessage() for record in caplog.records if "broker 2 is gone" in record.getMessage()]
-    assert "500 partitions changed, 500 have another leader, 0 none" in line
+    (line,) = [
+        record.getMessage() for record in caplog.records if "broker 2 failed or shut down" in record.getMessage()
+    ]
+    assert "500 partition states changed, 500 leaders elected, 0 partitions offline" in line
     assert "decided in" in line
     assert "committed in" in line
     assert "(commits: 2)" in line

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,13 +15,13 @@ from ottla.broker.controller.loop import PRODUCER_ID_BLOCK, Controller
 from ottla.broker.controller.partition_decisions import ElectionType, Move
 from ottla.broker.controller.writes import WRITES_AT_ONCE, creation_writes, partition_writes
 from ottla.cluster.embedded import EmbeddedStore
-from ottla.cluster.image import CLUSTER_WIDE, NO_LEADER, BrokerImage, PartitionImage, TopicImage
+from ottla.cluster.image import CLUSTER_WIDE, NO_LEADER, BrokerImage, Entity, PartitionImage, TopicImage, user_entity
 from ottla.cluster.store import VersionConflict, Write
 from ottla.config.broker import BrokerSettings
 from ottla.config.live import LiveConfig
-from ottla.model.clock import ManualClock
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import CONSUMER_OFFSETS, NO_TOPIC_ID, new_topic_id
+from ottla.testing.clock import ManualClock
 
 from .memory_store import MemoryStore
 
@@ -54,6 +54,26 @@ def test_a_topics_life(store: EmbeddedStore) -> None:
         assert again.topic is not None
         assert created.topic is not None
         assert again.topic.topic_id != created.topic.topic_id
+
+    asyncio.run(live())
+
+
+def test_settings_of_users_and_their_clients_are_changed_one_by_one(store: EmbeddedStore) -> None:
+    async def live() -> None:
+        controller = controller_of(store)
+        user, other = user_entity("a"), user_entity("b")
+        client: Entity = (*user, ("clients", "c"))
+
+        def refuse(_: Mapping[str, str]) -> Mapping[str, str]:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "no")
+
+        refused = await controller.alter_entities({client: lambda _: {"x": "1"}, other: refuse})
+        assert {entity: error.message for entity, error in refused.items()} == {other: "no"}
+        await controller.alter_entities({user: lambda known: {**known, "y": "2"}})
+        await controller.alter_entities({user: lambda known: {**known, "z": "3"}})
+        assert dict(store.image.entity_configs) == {user: {"y": "2", "z": "3"}, client: {"x": "1"}}
+        await controller.alter_entities({user: lambda _: {}, client: lambda _: {}})
+        assert not store.image.entity_configs
 
     asyncio.run(live())
 

@@ -10,9 +10,9 @@ from ottla.broker.controller.membership import hand_over, rejoin
 from ottla.broker.controller.writes import creation_writes, partition_writes
 from ottla.cluster.image import NO_LEADER, BrokerImage, PartitionImage, TopicImage
 from ottla.cluster.store import Session, StoreError
-from ottla.model.clock import ManualClock
 from ottla.model.errors import OttlaError
 from ottla.model.names import TopicPartition
+from ottla.testing.clock import ManualClock
 
 from .memory_store import MemoryStore
 

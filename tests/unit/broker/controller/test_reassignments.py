@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.broker.controller.reassignments import begin, cancel, finish, origin_of, settle, target_of
+from ottla.broker.controller.reassignments import begin, cancel, finish, next_state, origin_of, target_of
 from ottla.cluster.image import PartitionImage
 from ottla.model.errors import ApiError, ErrorCode
 
@@ -14,16 +14,16 @@ def test_a_move_keeps_the_old_replicas_until_the_new_ones_are_in_sync() -> None:
     moving = begin(HERE, (4, 5, 3), ALL)
     assert moving == PartitionImage(1, 5, (4, 5, 3, 1, 2), (1, 2, 3), adding=(4, 5), removing=(1, 2))
     assert (target_of(moving), origin_of(moving)) == ((4, 5, 3), (3, 1, 2))
-    assert settle(moving, ALL) is None
+    assert next_state(moving, ALL) is None
     almost = PartitionImage(1, 5, (4, 5, 3, 1, 2), (1, 2, 3, 4), adding=(4, 5), removing=(1, 2))
-    assert settle(almost, ALL) is None
+    assert next_state(almost, ALL) is None
     ready = PartitionImage(1, 5, (4, 5, 3, 1, 2), (1, 2, 3, 4, 5), adding=(4, 5), removing=(1, 2))
-    assert settle(ready, ALL) == PartitionImage(4, 6, (4, 5, 3), (3, 4, 5))
+    assert next_state(ready, ALL) == PartitionImage(4, 6, (4, 5, 3), (3, 4, 5))
 
 
 def test_a_leader_that_stays_goes_on_leading() -> None:
     ready = PartitionImage(3, 5, (4, 3, 1), (1, 3, 4), adding=(4,), removing=(1,))
-    assert settle(ready, ALL) == PartitionImage(3, 5, (4, 3), (3, 4))
+    assert next_state(ready, ALL) == PartitionImage(3, 5, (4, 3), (3, 4))
 
 
 def test_moving_to_where_it_is_changes_nothing() -> None:
@@ -34,7 +34,7 @@ def test_moving_to_where_it_is_changes_nothing() -> None:
 def test_fewer_replicas_are_a_move_that_is_done_at_once() -> None:
     shrinking = begin(HERE, (2, 3), ALL)
     assert shrinking is not None
-    assert settle(shrinking, ALL) == PartitionImage(2, 6, (2, 3), (2, 3))
+    assert next_state(shrinking, ALL) == PartitionImage(2, 6, (2, 3), (2, 3))
 
 
 def test_a_move_that_replaces_another_starts_from_the_same_brokers() -> None:
@@ -75,19 +75,19 @@ def test_a_new_leader_gives_way_when_the_move_is_cancelled() -> None:
 
 def test_a_move_waits_for_a_target_that_is_gone() -> None:
     ready = PartitionImage(1, 5, (4, 1), (1, 4), adding=(4,), removing=(1,))
-    assert settle(ready, {1}) == PartitionImage(1, 5, (4, 1), (1,), adding=(4,), removing=(1,))
+    assert next_state(ready, {1}) == PartitionImage(1, 5, (4, 1), (1,), adding=(4,), removing=(1,))
     assert finish(ready, {1}) is None
 
 
 def test_an_election_and_the_end_of_a_move_raise_the_epoch_once() -> None:
     ready = PartitionImage(9, 5, (4, 5, 1, 9), (1, 9, 4, 5), adding=(4, 5), removing=(1, 9))
-    assert settle(ready, {1, 4, 5}) == PartitionImage(4, 6, (4, 5), (4, 5))
+    assert next_state(ready, {1, 4, 5}) == PartitionImage(4, 6, (4, 5), (4, 5))
 
 
 def test_a_move_that_ends_while_a_broker_dies_gives_the_new_leader_a_new_epoch() -> None:
     """Two decisions at once: the dead one leaves the in-sync replicas, and the move changes the leader."""
     ready = PartitionImage(1, 5, (5, 4, 3, 1, 2), (1, 3, 2, 5, 4), adding=(5, 4), removing=(1, 2))
-    assert settle(ready, {1, 3, 4, 5}) == PartitionImage(5, 6, (5, 4, 3), (3, 5, 4))
-    assert settle(ready, {3, 4, 5}) == PartitionImage(5, 6, (5, 4, 3), (3, 5, 4))
+    assert next_state(ready, {1, 3, 4, 5}) == PartitionImage(5, 6, (5, 4, 3), (3, 5, 4))
+    assert next_state(ready, {3, 4, 5}) == PartitionImage(5, 6, (5, 4, 3), (3, 5, 4))
     staying = PartitionImage(3, 5, (5, 4, 3, 1, 2), (1, 3, 2, 5, 4), adding=(5, 4), removing=(1, 2))
-    assert settle(staying, {3, 4, 5}) == PartitionImage(3, 5, (5, 4, 3), (3, 5, 4))
+    assert next_state(staying, {3, 4, 5}) == PartitionImage(3, 5, (5, 4, 3), (3, 5, 4))

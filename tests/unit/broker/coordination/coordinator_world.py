@@ -4,17 +4,18 @@ import asyncio
 import dataclasses
 import heapq
 import itertools
+import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from ottla.broker.coordination.groups.events import Commit, Join, Joined, OffsetToCommit, Sync, Synced
-from ottla.broker.coordination.log import MemoryCoordinatorLog
 from ottla.broker.coordination.runtime import GroupCoordinator
 from ottla.config.broker import BrokerSettings
-from ottla.model.clock import ManualClock
 from ottla.model.errors import ErrorCode
+from ottla.testing.clock import ManualClock
 
 from .group_world import RANGE
+from .memory_log import MemoryCoordinatorLog
 
 
 class ManualTimer:
@@ -51,12 +52,15 @@ class ManualScheduler:
 class Coordinator:
     """The coordinator under test, and short words for what its clients ask."""
 
-    def __init__(self, log: MemoryCoordinatorLog, clock: ManualClock | None = None, **settings: Any) -> None:
+    def __init__(
+        self, log: MemoryCoordinatorLog, clock: ManualClock | None = None, *,
+        chance: random.Random | None = None, **settings: Any,
+    ) -> None:  # fmt: skip
         self.log = log
         self.clock = clock or ManualClock()
         self.scheduler = ManualScheduler(self.clock)
         self.settings = BrokerSettings(**settings)
-        self.groups = GroupCoordinator(log, lambda: self.settings, self.clock, self.scheduler)
+        self.groups = GroupCoordinator(log, lambda: self.settings, self.clock, self.scheduler, chance)
         self.groups.start()
 
     def change_settings(self, **changes: Any) -> None:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ottla.broker.coordination.effects import Decision, Now, TimerKey
+from ottla.broker.coordination.groups.classic.group import ClassicGroup
 from ottla.broker.coordination.groups.events import (
-    NO_PRODUCER,
     Commit,
     GroupRules,
     Join,
@@ -19,15 +19,15 @@ from ottla.broker.coordination.groups.events import (
     Sync,
     Synced,
 )
-from ottla.broker.coordination.groups.group import Group
 from ottla.broker.coordination.groups.machine import GroupMachine
 from ottla.broker.coordination.groups.offsets import Entry
 from ottla.broker.coordination.loading import LoadedLog
-from ottla.broker.coordination.log import MARKER_KEY, MARKER_VALUE
 from ottla.broker.coordination.shard import encode_entry
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
-from ottla.protocol.records import NewRecord, encode_batch
+from ottla.protocol.records import NO_PRODUCER_ID, NewRecord, encode_batch
+
+from .memory_log import MARKER_KEY, MARKER_VALUE
 
 LOST = "the record was lost"
 START_WALL_MS = 1_700_000_000_000
@@ -64,7 +64,7 @@ def _batch(item: LogItem, offset: int) -> bytes:
             )
         )  # fmt: skip
     record, producer_id = item
-    if producer_id == NO_PRODUCER:
+    if producer_id == NO_PRODUCER_ID:
         return bytes(encode_batch([record], base_offset=offset))
     return bytes(
         encode_batch(
@@ -105,7 +105,7 @@ class World:
         return Now(self.steady, START_WALL_MS + int(self.steady))
 
     @property
-    def group(self) -> Group:
+    def group(self) -> ClassicGroup:
         return self.machine.groups["g"]
 
     # Requests. Those that may be parked return their ticket; `answers` has the answer once there is one.
@@ -172,11 +172,11 @@ class World:
                 self._answer(ticket, result)
             step = step.then() if step.then is not None else None
 
-    def write(self, entries: list[Entry], producer_id: int = NO_PRODUCER) -> bool:
+    def write(self, entries: list[Entry], producer_id: int = NO_PRODUCER_ID) -> bool:
         if self.appends_fail:
             return False
         for key, value in entries:
-            if producer_id == NO_PRODUCER:
+            if producer_id == NO_PRODUCER_ID:
                 self.machine.replay(key, value)
             else:
                 assert isinstance(key, OffsetCommitKey)

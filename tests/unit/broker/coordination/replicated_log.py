@@ -8,9 +8,10 @@ goes on as a zombie until it is told: it appends to its own copy, and nothing of
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 
-from ottla.broker.coordination.log import marker_batch
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.records import read_header
+
+from .memory_log import marker_batch
 
 
 class Replica:

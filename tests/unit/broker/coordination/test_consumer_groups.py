@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.coordination.groups.consumer.assignments import NOTHING
+from ottla.broker.coordination.groups.consumer.assignments import NOTHING, pairs
+from ottla.broker.coordination.groups.consumer.events import Sight
 from ottla.broker.coordination.groups.consumer.group import ConsumerState
 from ottla.broker.coordination.groups.consumer.members import MemberState
 from ottla.broker.coordination.groups.consumer.rules import GroupTimes
 from ottla.broker.coordination.groups.events import GroupRules, OffsetToCommit
 from ottla.model.errors import ErrorCode
 
-from .consumer_world import Client, ConsumerWorld, parts, settle
+from .consumer_world import ID_OF, Client, ConsumerWorld, parts, settle
 from .group_world import hard_state, reload
 
 
@@ -209,6 +210,58 @@ def test_patterns_are_evaluated_here() -> None:
     assert world.consumer_group.regexes == {}
 
 
+def sees(who: str, *names: str, version: int = 1) -> Sight:
+    return Sight((who, "host", version), lambda name: name in names)
+
+
+def test_patterns_find_only_what_their_member_may_know_of() -> None:
+    """Another member with the same pattern, who may know more, does not change that."""
+    world = ConsumerWorld(t=2, u=2, v=1)
+    alice = Client(world, "a", regex=".*", sight=sees("alice", "t", "u"))
+    bob = Client(world, "b", regex=".*", sight=sees("bob", "u", "v"))
+    for client in (alice, bob):
+        client.join()
+    world_of = {"a": {"t", "u"}, "b": {"u", "v"}}
+    for _ in range(5):
+        for client, sight in ((alice, alice.details["sight"]), (bob, bob.details["sight"])):
+            client._take(world.beat(client.member_id, client.epoch, owned=client.owned, sight=sight))
+    for client in (alice, bob):
+        assert {ID_OF[name] for name in world_of[client.member_id]} >= set(client.owned)
+    everything = [pair for client in (alice, bob) for pair in pairs(client.owned)]
+    assert sorted(everything) == sorted(pairs(parts(t={0, 1}, u={0, 1}, v={0})))
+    assert world.consumer_group.regexes[".*"].topics == ["t", "u", "v"]
+
+
+def test_a_right_that_is_given_or_withdrawn_counts_at_the_next_heartbeat() -> None:
+    world = ConsumerWorld(t=1, u=1)
+    client = Client(world, "a", regex=".*", sight=sees("alice", "t"))
+    client.join()
+    assert client.owned == parts(t={0})
+    epoch = client.epoch
+    client._take(world.beat("a", client.epoch, owned=client.owned, sight=sees("alice", "t")))
+    assert client.epoch == epoch
+    client._take(world.beat("a", client.epoch, owned=client.owned, sight=sees("alice", "t", "u", version=2)))
+    assert client.owned == parts(t={0}, u={0})
+    client._take(world.beat("a", client.epoch, owned=client.owned, sight=sees("alice", "u", version=3)))
+    assert client.owned == parts(u={0})
+    assert world.consumer_group.regexes[".*"].topics == ["u"]
+
+
+def test_of_members_that_were_not_heard_of_patterns_find_nothing_more() -> None:
+    """The group was read from its log: whose pattern it is nobody knows yet."""
+    world = ConsumerWorld(t=1)
+    client = Client(world, "a", regex=".*", sight=sees("alice", "t", "u"))
+    other = Client(world, "b", "t")
+    client.join()
+    other.join()
+    world.restart()
+    world.set_topics(t=1, u=1)
+    other.beat()
+    assert world.consumer_group.regexes[".*"].topics == ["t"]
+    client._take(world.beat("a", client.epoch, owned=client.owned, sight=sees("alice", "t", "u")))
+    assert world.consumer_group.regexes[".*"].topics == ["t", "u"]
+
+
 def test_the_assignor_that_most_members_want_is_used() -> None:
     world = ConsumerWorld(t=2, u=2)
     wishes = {"a": "range", "b": "range", "c": "uniform"}
@@ -273,6 +326,32 @@ def test_a_static_member_that_stays_away_is_let_go() -> None:
 
 
 # Offsets
+
+
+def test_a_member_that_has_not_heard_of_its_new_epoch_commits_what_stayed_its_own() -> None:
+    """KIP-1251: its heartbeat was answered, the answer is on its way, and it commits before it leaves."""
+    world = ConsumerWorld(t=4)
+    first, second = Client(world, "a", "t"), Client(world, "b", "t")
+    first.join()
+    before = first.epoch
+    second.join()
+    settle(world, first, second)
+    kept, given = first.owned[ID_OF["t"]], second.owned[ID_OF["t"]]
+    assert first.epoch > before
+
+    def commit(who: str, partition: int, epoch: int) -> list[ErrorCode] | ErrorCode:
+        return world.commit(OffsetToCommit("t", partition, 5, topic_id=ID_OF["t"]), member_id=who, generation=epoch)
+
+    assert commit("a", min(kept), before) == [ErrorCode.NONE]
+    assert commit("a", min(given), before) is ErrorCode.STALE_MEMBER_EPOCH, "it is another's by now"
+    assert commit("a", min(kept), before - 1) is ErrorCode.STALE_MEMBER_EPOCH, "it was not its own then"
+    assert commit("a", min(kept), first.epoch + 1) is ErrorCode.STALE_MEMBER_EPOCH
+    world.restart()
+    assert commit("a", min(kept), before) == [ErrorCode.NONE]
+    second.leave()
+    settle(world, first)
+    assert commit("a", min(given), before) is ErrorCode.STALE_MEMBER_EPOCH, "it came back later"
+    assert commit("a", min(given), first.epoch) == [ErrorCode.NONE]
 
 
 def test_members_commit_with_their_epoch() -> None:

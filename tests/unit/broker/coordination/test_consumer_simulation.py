@@ -3,25 +3,28 @@
 Clients here do what clients do, but late: they lose answers, fall silent, come back, change their minds.
 """
 
+import os
 from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from ottla.broker.coordination.groups.classic.group import ClassicGroup
 from ottla.broker.coordination.groups.consumer import classic_wire
 from ottla.broker.coordination.groups.consumer.assignments import NOTHING, Assignment, assignment_of, pairs
 from ottla.broker.coordination.groups.consumer.assignors import Candidate, assign_range
 from ottla.broker.coordination.groups.consumer.group import ConsumerGroup
-from ottla.broker.coordination.groups.events import NO_PRODUCER, GroupRules, Joined, Leaver, OffsetToCommit, Synced
-from ottla.broker.coordination.groups.group import Group
+from ottla.broker.coordination.groups.events import GroupRules, Joined, Leaver, OffsetToCommit, Synced
 from ottla.broker.coordination.shard import encode_entry
 from ottla.model.errors import ErrorCode
+from ottla.protocol.records import NO_PRODUCER_ID
 
 from .consumer_world import ConsumerWorld
 from .group_world import LOST, LogItem, hard_state, reload
 from .test_migration import subscription
 
+SOAK = os.environ.get("OTTLA_SOAK") == "1"
 TOPICS = [{"t": 3}, {"t": 5}, {"t": 3, "u": 2}, {"t": 3, "u": 2, "v": 1}, {"u": 2}]
 WISHES: list[dict[str, Any]] = [
     {"topics": ("t",)},
@@ -366,7 +369,7 @@ class BothProtocols(RuleBasedStateMachine):
     def the_log_alone_rebuilds_the_groups(self) -> None:
         live = hard_state(self.world.machine)
         assert hard_state(reload(self.world.records)) == live
-        snapshot: list[LogItem] = [(encode_entry(entry, 0), NO_PRODUCER) for entry in self.world.machine.snapshot()]
+        snapshot: list[LogItem] = [(encode_entry(entry, 0), NO_PRODUCER_ID) for entry in self.world.machine.snapshot()]
         assert hard_state(reload(snapshot))[0] == live[0]
         self.records_checked = len(self.world.records)
 
@@ -390,7 +393,7 @@ class BothProtocols(RuleBasedStateMachine):
             return
         assert self.members() == {client.member_id for client in self.clients()}
         topics = self.world.rules.topics
-        names = {"t", "u"} if isinstance(group, Group) else group.subscribed_names()
+        names = {"t", "u"} if isinstance(group, ClassicGroup) else group.subscribed_names()
         everything = {
             (topic.topic_id, number)
             for name, topic in topics.by_name.items()
@@ -403,5 +406,5 @@ class BothProtocols(RuleBasedStateMachine):
 
 TestBothProtocols = BothProtocols.TestCase
 TestBothProtocols.settings = settings(
-    max_examples=1000, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=3_000 if SOAK else 300, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )

@@ -5,6 +5,7 @@ import random
 from typing import Any
 
 import pytest
+from tests.virtual_time import LoopClock, run_virtually
 
 from ottla.broker.coordination.groups.events import Commit, Join, Joined, OffsetToCommit, Sync, Synced
 from ottla.broker.coordination.runtime import GroupCoordinator
@@ -13,7 +14,6 @@ from ottla.model.errors import ApiError, ErrorCode
 
 from .group_world import RANGE
 from .replicated_log import Replica, ReplicatedLog
-from .virtual_time import LoopClock, run_virtually
 
 NONE = ErrorCode.NONE
 LOOK_ELSEWHERE = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})

@@ -1,6 +1,7 @@
 """Throw every order of events at the machine; check what must hold in each of them."""
 
 import copy
+import os
 from typing import Any
 
 import pytest
@@ -8,9 +9,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ottla.broker.coordination.groups.events import NO_PRODUCER, GroupRules, Joined, Leaver, OffsetToCommit, Synced
-from ottla.broker.coordination.groups.group import Group
-from ottla.broker.coordination.groups.states import State
+from ottla.broker.coordination.groups.classic.group import ClassicGroup
+from ottla.broker.coordination.groups.classic.states import State
+from ottla.broker.coordination.groups.events import GroupRules, Joined, Leaver, OffsetToCommit, Synced
 from ottla.broker.coordination.shard import encode_entry
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.coordinator_records import (
@@ -19,9 +20,11 @@ from ottla.protocol.coordinator_records import (
     decode_key,
     decode_offset_commit_value,
 )
+from ottla.protocol.records import NO_PRODUCER_ID
 
 from .group_world import LOST, RANGE, LogItem, Marker, World, hard_state, reload
 
+SOAK = os.environ.get("OTTLA_SOAK") == "1"
 STICKY = ("sticky", b"\x00\x01\x00\x00\x00\x01\x00\x01u\xff\xff\xff\xff")
 PROTOCOLS = st.sampled_from([RANGE, (*RANGE, STICKY), (STICKY, *RANGE)])
 PRODUCERS = st.sampled_from([1, 2])
@@ -244,7 +247,7 @@ class GroupSimulation(RuleBasedStateMachine):
             assert live == self.hard_before, "hard state changed without a record"
             return
         assert hard_state(reload(self.world.records)) == live
-        snapshot: list[LogItem] = [(encode_entry(entry, 0), NO_PRODUCER) for entry in self.world.machine.snapshot()]
+        snapshot: list[LogItem] = [(encode_entry(entry, 0), NO_PRODUCER_ID) for entry in self.world.machine.snapshot()]
         assert hard_state(reload(snapshot))[0] == live[0]
         assert newest_committed(self.world.records) == {
             (name, topic): value.offset
@@ -325,18 +328,18 @@ def newest_committed(records: list[LogItem]) -> dict[tuple[str, str], int]:
         if record.value is None:
             committed.pop(name, None)
             pending = {key: value for key, value in pending.items() if key[1:] != name}
-        elif producer == NO_PRODUCER:
+        elif producer == NO_PRODUCER_ID:
             committed[name] = (position, decode_offset_commit_value(record.value).offset)
         else:
             pending[producer, *name] = (position, decode_offset_commit_value(record.value).offset)
     return {name: offset for name, (_, offset) in committed.items()}
 
 
-def as_if_written(group: Group) -> GroupMetadataValue:
+def as_if_written(group: ClassicGroup) -> GroupMetadataValue:
     return group.as_record({member.member_id: member.assignment for member in group.members.values()})
 
 
 TestGroup = GroupSimulation.TestCase
 TestGroup.settings = settings(
-    max_examples=1200, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=3_000 if SOAK else 300, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )

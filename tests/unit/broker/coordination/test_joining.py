@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.coordination.groups.events import GroupRules
-from ottla.broker.coordination.groups.states import State
+from ottla.broker.coordination.effects import Now
+from ottla.broker.coordination.groups.classic.states import State
+from ottla.broker.coordination.groups.events import GroupRules, Join
 from ottla.model.errors import ErrorCode
 
 from .group_world import LOST, RANGE, World
@@ -53,6 +54,19 @@ def test_session_timeouts_have_bounds(timeout: int) -> None:
     world = World()
     assert world.joined(world.join(session_timeout_ms=timeout)).error is ErrorCode.INVALID_SESSION_TIMEOUT
     assert world.machine.groups == {}
+
+
+def test_the_log_says_between_which_bounds_a_session_timeout_lies() -> None:
+    world = World()
+    event = Join(
+        ticket=1, unique="", group_id="g", member_id="", client_id="app", client_host="/10.0.0.1",
+        session_timeout_ms=1, rebalance_timeout_ms=1, protocol_type="consumer", protocols=RANGE,
+        instance_id=None, reason=None, requires_known_id=True, can_skip_assignment=True,
+    )  # fmt: skip
+    (note,) = world.machine.on_join(event, Now(0, 0), GroupRules()).notes
+    assert "session.timeout.ms=1 " in note
+    assert "group.min.session.timeout.ms=6000" in note
+    assert "group.max.session.timeout.ms=1800000" in note
 
 
 def test_a_member_of_a_group_that_is_gone_starts_over() -> None:

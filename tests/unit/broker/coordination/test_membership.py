@@ -2,8 +2,8 @@
 
 import pytest
 
+from ottla.broker.coordination.groups.classic.states import State
 from ottla.broker.coordination.groups.events import Leaver
-from ottla.broker.coordination.groups.states import State
 from ottla.model.errors import ErrorCode
 
 from .group_world import LOST, World

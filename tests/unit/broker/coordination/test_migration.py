@@ -2,11 +2,11 @@
 
 import pytest
 
+from ottla.broker.coordination.groups.classic.states import State
 from ottla.broker.coordination.groups.consumer import classic_wire
 from ottla.broker.coordination.groups.consumer.assignments import NOTHING, Assignment
 from ottla.broker.coordination.groups.consumer.members import MemberState
 from ottla.broker.coordination.groups.events import Leaver, OffsetToCommit
-from ottla.broker.coordination.groups.states import State
 from ottla.model.errors import ErrorCode
 from ottla.protocol import codec
 from ottla.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription, TopicPartition

@@ -5,8 +5,8 @@ from uuid import UUID
 import pytest
 
 from ottla.broker.coordination.groups import offsets
+from ottla.broker.coordination.groups.classic.states import State
 from ottla.broker.coordination.groups.events import GroupRules, Leaver, OffsetToCommit
-from ottla.broker.coordination.groups.states import State
 from ottla.model.errors import ApiError, ErrorCode
 
 from .group_world import World

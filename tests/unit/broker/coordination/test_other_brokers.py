@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 
 from ottla.broker.coordination.markers import LocalMarkers, Marker
-from ottla.broker.coordination.membership import ClusterMembership
 from ottla.broker.coordination.remote_markers import ClusterMarkers
 from ottla.broker.coordination.sending import Sender
+from ottla.broker.coordination.transaction_partitions import ClusterTransactionPartitions
 from ottla.broker.coordination.transaction_runtime import TransactionCoordinator
 from ottla.broker.replication.peers import PeerUnavailable
 from ottla.cluster.image import NO_LEADER, ClusterImage, PartitionImage, TopicImage
@@ -325,7 +325,7 @@ class MembershipWorld:
         self.picture = Picture()
         self.picture.lead(TRANSACTION_STATE, leader)
         self.peers = FakePeers(answer)
-        self.membership = ClusterMembership(
+        self.transaction_partitions = ClusterTransactionPartitions(
             ME,
             cast("TransactionCoordinator", LocalTransactions()),
             cast("MetadataStore", self.picture),
@@ -334,7 +334,7 @@ class MembershipWorld:
         )
 
     async def ensure(self, *partitions: TopicPartition, add: bool = True, name: str = "x") -> dict[Any, ErrorCode]:
-        answer = self.membership.ensure_partitions(name, 7, 5, partitions, add=add)
+        answer = self.transaction_partitions.ensure_partitions(name, 7, 5, partitions, add=add)
         return answer if isinstance(answer, dict) else await answer
 
 
@@ -385,6 +385,31 @@ def test_answers_are_those_of_a_partition(code: ErrorCode, told: ErrorCode) -> N
     async def scenario() -> None:
         world = MembershipWorld(lambda _, request: joined(request, code))
         assert await world.ensure(HERE) == {HERE: told}
+
+    run(scenario())
+
+
+def test_an_ending_transaction_is_asked_about_again_for_a_little_while() -> None:
+    async def scenario() -> None:
+        answers = [ErrorCode.CONCURRENT_TRANSACTIONS] * 2
+        world = MembershipWorld(lambda _, request: joined(request, answers.pop() if answers else NONE))
+        assert await world.ensure(HERE, THERE) == {HERE: NONE, THERE: NONE}
+        assert len(world.peers.asked) == 3
+        stuck = MembershipWorld(lambda _, request: joined(request, ErrorCode.CONCURRENT_TRANSACTIONS))
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        assert await stuck.ensure(HERE) == {HERE: ErrorCode.CONCURRENT_TRANSACTIONS}
+        waited_ms = 1000 * (loop.time() - began)
+        settings = BrokerSettings()
+        most, between = (
+            settings.add_partitions_to_txn_retry_backoff_max_ms,
+            settings.add_partitions_to_txn_retry_backoff_ms,
+        )
+        assert most <= waited_ms
+        assert 2 <= len(stuck.peers.asked) <= 1 + most // between + 1, "not all the time"
+        only_asked = MembershipWorld(lambda _, request: joined(request, ErrorCode.CONCURRENT_TRANSACTIONS))
+        assert await only_asked.ensure(HERE, add=False) == {HERE: ErrorCode.CONCURRENT_TRANSACTIONS}
+        assert len(only_asked.peers.asked) == 1, "who announces its partitions asks again itself"
 
     run(scenario())
 

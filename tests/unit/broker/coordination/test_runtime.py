@@ -1,17 +1,19 @@
 """The coordinator as its handlers use it: routing, loading, timers, failing logs, the end."""
 
 import asyncio
+import random
 from typing import Any
 
 import pytest
 
 from ottla.broker.coordination.coordinator import partition_for
+from ottla.broker.coordination.groups.consumer.events import ConsumerHeartbeat
 from ottla.broker.coordination.groups.events import Leave, Leaver
-from ottla.broker.coordination.log import MemoryCoordinatorLog
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import CONSUMER_OFFSETS, NO_TOPIC_ID
 
 from .coordinator_world import Coordinator, run, turns
+from .memory_log import MemoryCoordinatorLog
 
 
 def code_of(future: asyncio.Future[Any]) -> ErrorCode:
@@ -363,3 +365,27 @@ def test_only_groups_without_members_can_be_deleted() -> None:
         assert [group.group_id for group in again.groups.list_groups()] == ["g"]
 
     run(scenario())
+
+
+def test_member_ids_come_from_the_chance_that_was_given() -> None:
+    """So that a simulation with the same seed has the same members."""
+
+    async def ids(seed: int) -> tuple[str, str | None]:
+        world = Coordinator(MemoryCoordinatorLog(), chance=random.Random(seed))
+        await world.groups.wait_loaded()
+        joined = (await world.join()).member_id
+        beat = ConsumerHeartbeat(
+            0, "new", "", 0, rebalance_timeout_ms=1000, topics=("t",), owned={}, brings_own_id=False
+        )
+        answer = await world.groups.consumer_heartbeat(beat)
+        world.groups.shutdown()
+        return joined, answer.member_id
+
+    async def test() -> None:
+        first = await ids(1)
+        assert first == await ids(1)
+        other = await ids(2)
+        assert first[0] != other[0]
+        assert first[1] != other[1]
+
+    run(test())

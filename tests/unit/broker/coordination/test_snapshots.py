@@ -7,12 +7,12 @@ import pytest
 
 from ottla.broker.coordination import machine_shard as shard_module
 from ottla.broker.coordination.loading import LoadedLog
-from ottla.broker.coordination.log import MemoryCoordinatorLog
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.records import Codec, NewRecord, encode_batch, read_header
 
 from .coordinator_world import Coordinator, run, turns
 from .group_world import hard_state
+from .memory_log import MemoryCoordinatorLog
 
 LIMIT = 4000
 

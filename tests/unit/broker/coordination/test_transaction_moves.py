@@ -6,6 +6,7 @@ import random
 from collections.abc import Awaitable, Callable
 
 import pytest
+from tests.virtual_time import LoopClock, run_virtually
 
 from ottla.broker.coordination.markers import DONE_ANYWAY, Marker
 from ottla.broker.coordination.transaction_runtime import TransactionCoordinator
@@ -16,7 +17,6 @@ from ottla.model.names import TopicPartition
 from ottla.protocol.transaction_records import TransactionState
 
 from .replicated_log import Replica, ReplicatedLog
-from .virtual_time import LoopClock, run_virtually
 
 NONE = ErrorCode.NONE
 PARTITIONS = [TopicPartition("t", number) for number in range(3)]

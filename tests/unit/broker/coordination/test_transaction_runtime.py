@@ -5,22 +5,23 @@ import itertools
 from collections.abc import Awaitable
 from typing import Any
 
+import msgspec
 import pytest
 
 from ottla.broker.coordination import machine_shard
-from ottla.broker.coordination.log import MemoryCoordinatorLog
 from ottla.broker.coordination.markers import Marker
 from ottla.broker.coordination.transaction_runtime import TransactionCoordinator
-from ottla.broker.coordination.transactions.events import End, Init, Step
+from ottla.broker.coordination.transactions.events import EPOCH_MAX, End, Init, Step
 from ottla.broker.coordination.transactions.loading import LoadedTransactions
 from ottla.config.broker import BrokerSettings
-from ottla.model.clock import ManualClock
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
 from ottla.protocol.records import NewRecord, encode_batch
 from ottla.protocol.transaction_records import TransactionState, TransactionValue, encode_transaction_key
+from ottla.testing.clock import ManualClock
 
 from .coordinator_world import ManualScheduler, run, turns
+from .memory_log import MemoryCoordinatorLog
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 NONE = ErrorCode.NONE
@@ -306,6 +307,24 @@ def test_the_next_transaction_waits_a_little_for_the_markers_of_the_last() -> No
     run(scenario())
 
 
+def test_who_goes_on_before_the_markers_are_written_is_not_fenced() -> None:
+    async def scenario() -> None:
+        world = World()
+        world.markers.gate = asyncio.get_running_loop().create_future()
+        step = await world.init()
+        await world.add(step, T0)
+        following = await world.end(step)
+        assert world.value().state is TransactionState.PREPARE_COMMIT
+        assert (await world.end(following, commit=False)).error is ErrorCode.CONCURRENT_TRANSACTIONS
+        ending = asyncio.ensure_future(world.end(following, commit=False))
+        await turns()
+        world.markers.gate.set_result(None)
+        ended = await ending
+        assert (ended.error, ended.producer_epoch) == (NONE, following.producer_epoch + 1)
+
+    run(scenario())
+
+
 def test_verification_only_asks() -> None:
     async def scenario() -> None:
         world = World()
@@ -406,6 +425,30 @@ def test_used_up_epochs_change_the_id() -> None:
 
 def _with_epoch(value: TransactionValue, epoch: int) -> TransactionValue:
     return TransactionValue(value.producer_id, epoch, value.timeout_ms, value.state, updated_ms=value.updated_ms)
+
+
+def test_the_next_id_waits_for_the_markers_of_the_last() -> None:
+    """As the epochs are used up the producer goes on with another id, which is nobody's until the end is complete."""
+
+    async def scenario() -> None:
+        world = World()
+        step = await world.init()
+        machine = world.coordinator._shards[0].machine
+        assert machine is not None
+        last = msgspec.structs.replace(world.value(), producer_epoch=EPOCH_MAX - 1)
+        machine.replay("x", last)
+        exhausted = Step(producer_id=step.producer_id, producer_epoch=EPOCH_MAX - 1)
+        assert await world.add(exhausted, T0) == {NONE}
+        world.markers.gate = asyncio.get_running_loop().create_future()
+        following = await world.end(exhausted)
+        assert (following.producer_id, following.producer_epoch) == (101, 0)
+        assert await world.add(following, T1) == {ErrorCode.CONCURRENT_TRANSACTIONS}
+        assert (await world.end(following, commit=False)).error is ErrorCode.CONCURRENT_TRANSACTIONS
+        world.markers.gate.set_result(None)
+        await asyncio.gather(*world.coordinator._tasks)
+        assert await world.add(following, T1) == {NONE}
+
+    run(scenario())
 
 
 def test_before_it_is_read_and_after_it_is_gone() -> None:

@@ -1,5 +1,6 @@
 """Throw every order of events at the machine; check what must hold in each of them."""
 
+import os
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -14,6 +15,7 @@ from ottla.protocol.transaction_records import TransactionState
 
 from .transaction_world import NONE, PARTITIONS, TIMEOUT_MS, Producer, World
 
+SOAK = os.environ.get("OTTLA_SOAK") == "1"
 NAMES = st.sampled_from(["a", "a", "a", "b"])
 VERSIONS = st.sampled_from([0, 2])
 LOST = st.sampled_from([False, False, False, True])
@@ -266,5 +268,5 @@ class TransactionSimulation(RuleBasedStateMachine):
 
 TestTransactions = TransactionSimulation.TestCase
 TestTransactions.settings = settings(
-    max_examples=1000, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=3_000 if SOAK else 300, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )

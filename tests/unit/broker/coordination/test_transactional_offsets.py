@@ -5,15 +5,15 @@ import asyncio
 import pytest
 
 from ottla.broker.coordination import machine_shard as shard_module
+from ottla.broker.coordination.groups.classic.states import State
 from ottla.broker.coordination.groups.events import GroupRules, OffsetToCommit
-from ottla.broker.coordination.groups.states import State
 from ottla.broker.coordination.loading import LoadedLog
-from ottla.broker.coordination.log import MemoryCoordinatorLog
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.records import iterate_batches
 
 from .coordinator_world import Coordinator, run, turns
 from .group_world import World, hard_state
+from .memory_log import MemoryCoordinatorLog
 
 PRODUCER, OTHER = 7, 8
 

@@ -8,6 +8,7 @@ from tests.unit.broker.handlers.conftest import Harness
 from ottla.broker.handlers import fetch, produce
 from ottla.broker.handlers.context import Call, Parked, Raw
 from ottla.broker.replication.partition import Partition
+from ottla.broker.session import Session
 from ottla.broker.storage.log import LogSlice
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.codec import decode, encode
@@ -57,7 +58,7 @@ async def produce_later(
     )
     request = ProduceRequest(transactional_id=transactional_id, acks=acks, timeout_ms=1000, topic_data=[topic])
     received = decode(ProduceRequest, version, memoryview(encode(request, version)))
-    outcome: Any = produce.handle(harness.broker, Call(ApiKey.PRODUCE, version, None, "", ""), received)
+    outcome: Any = produce.handle(harness.broker, Call(ApiKey.PRODUCE, version, None, Session("", "")), received)
     answer = await outcome if asyncio.iscoroutine(outcome) else outcome
     assert isinstance(answer, Raw)
     response = decode(ProduceResponse, version, to_bytes(answer))
@@ -83,7 +84,7 @@ def begin_fetch(
         ],
     )  # fmt: skip
     received = decode(FetchRequest, version, encode(request, version))
-    outcome = fetch.handle(harness.broker, Call(ApiKey.FETCH, version, None, "", ""), received)
+    outcome = fetch.handle(harness.broker, Call(ApiKey.FETCH, version, None, Session("", "")), received)
     assert isinstance(outcome, (Raw, Parked))
     return outcome
 

@@ -102,7 +102,8 @@ def test_a_brokers_setting_reaches_topics_that_do_not_override_it(harness: Harne
         (ResourceType.TOPIC, "a b", ErrorCode.INVALID_TOPIC_EXCEPTION),
         (ResourceType.BROKER, "2", ErrorCode.INVALID_REQUEST),
         (ResourceType.BROKER, "x", ErrorCode.INVALID_REQUEST),
-        (ResourceType.BROKER_LOGGER, "1", ErrorCode.INVALID_REQUEST),
+        (ResourceType.BROKER_LOGGER, "2", ErrorCode.INVALID_REQUEST),
+        (ResourceType.CLIENT_METRICS, "", ErrorCode.INVALID_REQUEST),
         (ResourceType.GROUP, "", ErrorCode.INVALID_REQUEST),
         (99, "", ErrorCode.INVALID_REQUEST),
     ],
@@ -147,6 +148,7 @@ def test_resources_are_listed(harness: Harness, topic: str) -> None:
     assert {(r.resource_name, r.resource_type) for r in everything.config_resources} == {
         (topic, ResourceType.TOPIC),
         ("1", ResourceType.BROKER),
+        ("1", ResourceType.BROKER_LOGGER),
     }
     topics = harness.call(ListConfigResourcesRequest(resource_types=[2]), ListConfigResourcesResponse, 1)
     assert [r.resource_name for r in topics.config_resources] == [topic]

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
+from ottla.broker.handlers.common.leader_hints import LeaderHint
 from ottla.broker.handlers.context import Raw
-from ottla.broker.handlers.fetch_packing import PartitionAnswer, pack
-from ottla.broker.handlers.leader_hints import LeaderHint
+from ottla.broker.handlers.fetching.packing import PartitionAnswer, pack
 from ottla.broker.storage.disk import SegmentFile
 from ottla.broker.storage.log import AbortedTransaction, LogSlice
 from ottla.protocol import codec

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from ottla.broker.handlers.fetch_sessions import EVICTION_AGE_SECONDS, FetchSessions
+from ottla.broker.handlers.fetching.sessions import EVICTION_AGE_SECONDS, FetchSessions
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 

@@ -4,10 +4,13 @@ from uuid import UUID
 
 import pytest
 
-from ottla.broker.handlers.leader_hints import LeaderHint
-from ottla.broker.handlers.produce_packing import PartitionOutcome, TopicOutcome, pack
+from ottla.broker.handlers.common.leader_hints import LeaderHint
+from ottla.broker.handlers.producing.packing import PartitionOutcome, TopicOutcome, failed, pack
+from ottla.broker.storage.record_errors import InvalidRecords, RecordError
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol import codec
 from ottla.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionProduceResponse,
@@ -75,3 +78,42 @@ def test_leaders_are_what_the_codec_writes(version: int) -> None:
     raw = pack(version, topics)
     assert b"".join(bytes(chunk) for chunk in raw.chunks) == bytes(codec.encode(response, version))  # type: ignore[arg-type]
     assert raw.size == len(codec.encode(response, version))
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_record_errors_are_what_the_codec_writes(version: int) -> None:
+    two = [RecordError(1, "ä"), RecordError(7, None)]
+    outcomes = [
+        failed(0, InvalidRecords(ErrorCode.INVALID_RECORD, "two are wrong", two), 3),
+        failed(1, InvalidRecords(ErrorCode.INVALID_TIMESTAMP, "one is", [RecordError(0, "x" * 200)]), 4),
+    ]
+    response = ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name="orders",
+                topic_id=UUID(int=5),
+                partition_responses=[
+                    PartitionProduceResponse(
+                        index=0, error_code=87, base_offset=-1, log_append_time_ms=-1, log_start_offset=3,
+                        record_errors=[BatchIndexAndErrorMessage(1, "ä"), BatchIndexAndErrorMessage(7, None)]
+                        if version >= 8 else [],
+                        error_message="two are wrong" if version >= 8 else None,
+                    ),
+                    PartitionProduceResponse(
+                        index=1, error_code=32, base_offset=-1, log_append_time_ms=-1, log_start_offset=4,
+                        record_errors=[BatchIndexAndErrorMessage(0, "x" * 200)] if version >= 8 else [],
+                        error_message="one is" if version >= 8 else None,
+                    ),
+                ],
+            )
+        ]
+    )  # fmt: skip
+    raw = pack(version, [TopicOutcome("orders", UUID(int=5), outcomes)])
+    assert b"".join(bytes(chunk) for chunk in raw.chunks) == bytes(codec.encode(response, version))  # type: ignore[arg-type]
+
+
+def test_where_the_log_begins_is_told_with_the_errors_kafka_tells_it_with() -> None:
+    assert failed(0, ApiError(ErrorCode.INVALID_RECORD), 7).log_start_offset == 7
+    assert failed(0, ApiError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), 7).log_start_offset == 7
+    assert failed(0, ApiError(ErrorCode.MESSAGE_TOO_LARGE), 7).log_start_offset == -1
+    assert failed(0, ApiError(ErrorCode.CORRUPT_MESSAGE), 7).log_start_offset == -1

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 
 import pytest
+from msgspec.structs import replace
 from tests.unit.broker.handlers.conftest import Harness
 from tests.unit.broker.handlers.partition_requests import (
     TOPIC,
@@ -14,9 +15,10 @@ from tests.unit.broker.handlers.partition_requests import (
 )
 
 from ottla.broker.storage.markers import Marker, encode_marker
-from ottla.broker.storage.producer_state import NO_OFFSET
+from ottla.cluster.image import PartitionImage
 from ottla.model.errors import ErrorCode
 from ottla.model.names import TopicPartition
+from ottla.model.sentinels import NO_OFFSET
 from ottla.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -66,7 +68,7 @@ class Membership:
 @pytest.fixture
 def membership(harness: Harness) -> Membership:
     stand_in = Membership()
-    harness.broker.membership = stand_in
+    harness.broker.transaction_partitions = stand_in
     create_topic(harness)
     return stand_in
 
@@ -124,34 +126,6 @@ def test_what_the_coordinator_says_is_told_as_producers_expect_it(
     assert harness.partitions.get(tp(1)).last_stable_offset == 0
 
 
-def test_an_ending_transaction_is_waited_for_a_little(harness: Harness, membership: Membership) -> None:
-    membership.answers = [ErrorCode.CONCURRENT_TRANSACTIONS] * 2
-    assert produce_now(harness, {0: batch(7, 0)}, 12)[0].error_code == 0
-    assert len(membership.asked) == 3
-
-
-def test_the_wait_has_an_end(harness: Harness, membership: Membership) -> None:
-    class Impatient(Membership):
-        def ensure_partitions(
-            self,
-            transactional_id: str,
-            producer_id: int,
-            producer_epoch: int,
-            partitions: Sequence[TopicPartition],
-            *,
-            add: bool,
-        ) -> Errors:
-            harness.clock.advance(50)
-            self.asked.append((transactional_id, producer_id, producer_epoch, list(partitions), add))
-            return dict.fromkeys(partitions, ErrorCode.CONCURRENT_TRANSACTIONS)
-
-    stand_in = Impatient()
-    harness.broker.membership = stand_in
-    answers = produce_now(harness, {0: batch(7, 0)}, 12)
-    assert answers[0].error_code == ErrorCode.CONCURRENT_TRANSACTIONS
-    assert 2 <= len(stand_in.asked) <= 4
-
-
 def test_a_marker_that_comes_while_the_coordinator_is_asked_refuses_the_batch(
     harness: Harness, membership: Membership
 ) -> None:
@@ -168,6 +142,71 @@ def test_a_marker_that_comes_while_the_coordinator_is_asked_refuses_the_batch(
 
     assert asyncio.run(run()) == ErrorCode.INVALID_TXN_STATE
     assert partition.last_stable_offset == partition.log.end_offset == 1
+
+
+def test_a_lead_that_was_lost_while_the_coordinator_is_asked_is_told_as_such(
+    harness: Harness, membership: Membership
+) -> None:
+    """What diverged was cut off, and the guard with it; a producer that is told of a wrong state gives up for good."""
+    partition = harness.partitions.get(tp(0))
+    led = PartitionImage(partition.leader, partition.leader_epoch, partition.replicas, partition.isr)
+
+    async def run() -> int:
+        membership.gate = asyncio.Event()
+        answer = asyncio.ensure_future(produce_later(harness, {0: batch(7, 0)}, 12))
+        await asyncio.sleep(0)
+        assert membership.asked
+        partition.apply(replace(led, leader=99, leader_epoch=led.leader_epoch + 1))
+        partition.log.truncate_to(0)
+        partition.apply(replace(led, leader_epoch=led.leader_epoch + 2))
+        membership.gate.set()
+        return (await answer)[0].error_code
+
+    partition.log.append_as_leader(batch(8, 0), partition.leader_epoch, NOW_MS)
+    assert asyncio.run(run()) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partition.log.end_offset == 0
+
+
+def first_of_the_next_transaction(harness: Harness, membership: Membership, marker_epoch: int, version: int = 2) -> int:
+    """The error of a batch of epoch 1 if this marker comes while the coordinator is asked about it."""
+    partition = harness.partitions.get(tp(0))
+    assert produce_now(harness, {0: batch(7, 0)}, 12)[0].error_code == 0
+
+    async def run() -> int:
+        membership.gate = asyncio.Event()
+        answer = asyncio.ensure_future(produce_later(harness, {0: batch(7, 0, epoch=1)}, 12))
+        await asyncio.sleep(0)
+        assert len(membership.asked) == 2
+        partition.append_marker(
+            7, marker_epoch, commit=True, coordinator_epoch=0, now_ms=NOW_MS, transaction_version=version
+        )
+        membership.gate.set()
+        return (await answer)[0].error_code
+
+    return asyncio.run(run())
+
+
+def test_a_late_marker_of_the_last_transaction_does_not_refuse_the_next_one(
+    harness: Harness, membership: Membership
+) -> None:
+    assert first_of_the_next_transaction(harness, membership, marker_epoch=1) == 0
+    assert harness.partitions.get(tp(0)).open_transaction(7, 1) == 2
+
+
+def test_a_marker_that_ends_the_next_transaction_fences_its_first_batch(
+    harness: Harness, membership: Membership
+) -> None:
+    code = first_of_the_next_transaction(harness, membership, marker_epoch=2)
+    assert code == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert harness.partitions.get(tp(0)).open_transaction(7) is None
+
+
+def test_a_marker_of_the_older_version_ends_a_transaction_of_its_own_epoch(
+    harness: Harness, membership: Membership
+) -> None:
+    code = first_of_the_next_transaction(harness, membership, marker_epoch=1, version=1)
+    assert code == ErrorCode.INVALID_TXN_STATE
+    assert harness.partitions.get(tp(0)).open_transaction(7) is None
 
 
 def test_a_late_answer_lets_the_batch_in(harness: Harness, membership: Membership) -> None:
@@ -189,7 +228,8 @@ def test_a_batch_behind_a_refused_one_does_not_overtake_it(harness: Harness, mem
         first = produce_now(harness, {0: batch(producer_id, 0)}, version)
         second = produce_now(harness, {0: batch(producer_id, 1)}, version)
         assert first[0].error_code == ErrorCode.NOT_ENOUGH_REPLICAS
-        assert second[0].error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        # Not out of order: told that, librdkafka gives up the epoch.
+        assert second[0].error_code == ErrorCode.NOT_ENOUGH_REPLICAS
         assert produce_now(harness, {0: batch(producer_id, 0)}, version)[0].error_code == 0
         assert produce_now(harness, {0: batch(producer_id, 1)}, version)[0].error_code == 0
 

@@ -6,7 +6,6 @@ and a broker can be kept from hearing about changes of the metadata.
 
 import asyncio
 import shutil
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -18,13 +17,15 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from ottla.broker.handlers.context import Broker, Call, Parked, Raw
-from ottla.broker.handlers.fetch_sessions import FetchSessions
+from ottla.broker.handlers.fetching.sessions import FetchSessions
+from ottla.broker.quotas.clients import ClientQuotas
 from ottla.broker.replication.fetchers import ReplicaFetchers
 from ottla.broker.replication.isr import IsrWriter
 from ottla.broker.replication.partition import Partition
 from ottla.broker.replication.partitions import Partitions
 from ottla.broker.replication.peers import PeerUnavailable
 from ottla.broker.replication.throttling import leader_throttle
+from ottla.broker.session import Session as ClientSession
 from ottla.broker.storage.manager import LogManager
 from ottla.cluster.documents import (
     apply_documents,
@@ -58,16 +59,17 @@ FAST = {
 
 
 class WorldClock:
-    """The machine's clock, which a test can put forward."""
+    """The time of the loop, which a test can put forward. Threads that open logs read it too."""
 
     def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
         self.ahead_s = 0.0
 
     def now_ms(self) -> int:
-        return int((time.time() + self.ahead_s) * 1000)
+        return int(self.monotonic() * 1000)
 
     def monotonic(self) -> float:
-        return time.monotonic() + self.ahead_s
+        return self._loop.time() + self.ahead_s
 
 
 class SharedDocuments:
@@ -240,6 +242,8 @@ class WorldBroker:
                 partitions=self.partitions,
                 leader_throttle=leader_throttle(node_id, self.config),
                 fetch_sessions=FetchSessions(lambda: 10, world.next_number),
+                quotas=ClientQuotas(),
+                authorizer=None,
             ),
         )
 
@@ -283,7 +287,7 @@ class WorldBroker:
         key = ApiKey(request.API_KEY)
         received = decode(type(request), version, bytearray(encode(request, version)))
         handle = import_module(f"ottla.broker.handlers.{key.name.lower()}").handle
-        outcome = handle(self.broker, Call(key, version, "client", "127.0.0.1", "PLAINTEXT"), received)
+        outcome = handle(self.broker, Call(key, version, "client", ClientSession("PLAINTEXT", "127.0.0.1")), received)
         if isinstance(outcome, Parked):
             if note is not None:
                 note(outcome)
@@ -405,9 +409,10 @@ class World:
         self.shared.write([Write(path, topic_document(topic.topic_id, states), self.shared.versions[path])])
 
     async def until(self, condition: Callable[[], bool], what: str = "") -> None:
-        deadline = time.monotonic() + SOON_S
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + SOON_S
         while not condition():
-            assert time.monotonic() < deadline, what or "it did not happen in time"
+            assert loop.time() < deadline, what or "it did not happen in time"
             await asyncio.sleep(0.001)
 
     async def settled(self, number: int = 0) -> None:

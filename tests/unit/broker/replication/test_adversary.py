@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 from tests.unit.broker.replication.replica_world import TOPIC, World, contents, world_of
+from tests.virtual_time import run_virtually
 
 from ottla.broker.controller.elections import rejoin
 from ottla.cluster.documents import partition_document, partition_path
@@ -19,7 +20,7 @@ def play(directory: Path, test: Callable[[World], Awaitable[None]], *nodes: int,
         async with world_of(directory, *nodes, **settings) as world:
             await test(world)
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 async def all_same(world: World) -> bytes:
@@ -29,19 +30,21 @@ async def all_same(world: World) -> bytes:
     return found.pop()
 
 
-def follower_fetch(world: World, replica: int, offset: int, epoch: int, *, life: int, last: int = 0) -> FetchRequest:
+def follower_fetch(
+    world: World, replica: int, offset: int, epoch: int, *, broker_epoch: int, last: int = 0
+) -> FetchRequest:
     topic_id = world.shared.image.topics[TOPIC].topic_id
     asked = FetchPartition(
         partition=0, current_leader_epoch=epoch, fetch_offset=offset, last_fetched_epoch=last, log_start_offset=0,
         partition_max_bytes=2**20,
     )  # fmt: skip
     return FetchRequest(
-        replica_state=ReplicaState(replica_id=replica, replica_epoch=life), max_wait_ms=0, min_bytes=0,
+        replica_state=ReplicaState(replica_id=replica, replica_epoch=broker_epoch), max_wait_ms=0, min_bytes=0,
         max_bytes=2**20, session_epoch=-1, topics=[FetchTopic(topic_id=topic_id, partitions=[asked])],
     )  # fmt: skip
 
 
-def life_of(world: World, node: int) -> int:
+def broker_epoch_of(world: World, node: int) -> int:
     return world.shared.image.brokers[node].epoch
 
 
@@ -103,13 +106,13 @@ def test_a_fetch_of_a_former_life_counts_for_nothing(tmp_path: Path) -> None:
         world.create(1, 2)
         await world.brokers[1].produce(b"a")
         await world.settled()
-        old_life = life_of(world, 2)
+        old_epoch = broker_epoch_of(world, 2)
         await world.stop(2)
         world.wipe(2)
         await world.start(2)
         world.cut(1, 2)
         answer = await world.brokers[1].ask(
-            follower_fetch(world, 2, 1, 0, life=old_life), FetchResponse, FetchRequest.MAX_VERSION
+            follower_fetch(world, 2, 1, 0, broker_epoch=old_epoch), FetchResponse, FetchRequest.MAX_VERSION
         )
         assert answer.error_code == ErrorCode.STALE_BROKER_EPOCH
         assert (await world.brokers[1].produce(b"b", timeout_ms=50)).error_code == ErrorCode.REQUEST_TIMED_OUT
@@ -126,7 +129,9 @@ def test_a_replica_that_was_taken_away_neither_counts_nor_gets_records(tmp_path:
         world.assign(1, 2)
         await world.until(lambda: world.brokers[1].partition().replicas == (1, 2))
         answer = await world.brokers[1].ask(
-            follower_fetch(world, 3, 1, 0, life=life_of(world, 3)), FetchResponse, FetchRequest.MAX_VERSION
+            follower_fetch(world, 3, 1, 0, broker_epoch=broker_epoch_of(world, 3)),
+            FetchResponse,
+            FetchRequest.MAX_VERSION,
         )
         assert answer.responses[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert (await world.brokers[1].produce(b"b")).error_code == 0

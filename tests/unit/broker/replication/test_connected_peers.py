@@ -139,13 +139,15 @@ def test_who_waits_while_an_attempt_fails_shares_the_failure() -> None:
 
 def test_an_answer_that_does_not_come_in_time_frees_the_lane() -> None:
     async def scenario() -> None:
-        silent = True
+        silent = False
 
         def answer(header: RequestHeader, request: TopLevel) -> TopLevel | None:
             return None if silent else echo(header, request)
 
         async with scripted_broker(answer) as broker:
             peers = peers_in(Picture(at(broker.port)))
+            assert await ask(peers, "f") == "f"  # connected: what follows is about the answer alone
+            silent = True
             with pytest.raises(PeerUnavailable, match="DeleteGroups"):
                 await ask(peers, "g", timeout_s=0.05)
             silent = False
@@ -173,7 +175,7 @@ def test_a_connection_that_was_lost_is_opened_again() -> None:
     run(scenario)
 
 
-@pytest.mark.parametrize("change", ["gone", "another life", "another address"])
+@pytest.mark.parametrize("change", ["gone", "another epoch", "another address"])
 def test_a_broker_that_goes_or_begins_anew_frees_whoever_waits_for_it(change: str) -> None:
     async def scenario() -> None:
         async with scripted_broker(lambda *_: None) as first, scripted_broker(echo) as second:
@@ -181,7 +183,7 @@ def test_a_broker_that_goes_or_begins_anew_frees_whoever_waits_for_it(change: st
             peers = peers_in(picture)
             waiting = asyncio.create_task(ask(peers, "g", timeout_s=15))
             await first.has_seen(1)
-            after = {"gone": (), "another life": (at(first.port, epoch=2),), "another address": (at(second.port),)}
+            after = {"gone": (), "another epoch": (at(first.port, epoch=2),), "another address": (at(second.port),)}
             picture.show(*after[change])
             with pytest.raises(PeerUnavailable):
                 await waiting

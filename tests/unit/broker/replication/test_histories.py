@@ -5,7 +5,6 @@ or the other does not hear of yet, a change of the in-sync replicas, a broker th
 them the replicas must agree, and have every record that was acknowledged.
 """
 
-import asyncio
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.broker.replication.replica_world import TOPIC, World, WorldBroker, contents
+from tests.virtual_time import run_virtually
 
 from ottla.broker.replication.partition import Partition
 from ottla.cluster.documents import partition_document, partition_path
@@ -111,7 +111,7 @@ class History:
             home.forget_session()
             return
         try:
-            await home.absorb(answer)
+            await home.handle_response(answer)
         except ApiError:
             home.forget_session()
 
@@ -166,7 +166,7 @@ def run_history(steps: list[tuple[str, int]], then: Callable[[History], None]) -
 
     directory = Path(tempfile.mkdtemp())
     try:
-        asyncio.run(run(directory))
+        run_virtually(run(directory))
     finally:
         shutil.rmtree(directory)
 

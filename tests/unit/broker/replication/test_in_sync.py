@@ -1,15 +1,20 @@
 """Who is in sync: shrinking, growing, and what the number of them allows."""
 
 import asyncio
+import logging
 from pathlib import Path
 
+import pytest
 from tests.unit.broker.replication.replica_world import World, world_of
+from tests.virtual_time import run_virtually
 
 from ottla.cluster.store import CommitUncertain, StoreError
 from ottla.model.errors import ErrorCode
 
 
-def test_a_follower_that_lags_for_too_long_is_left_out_and_comes_back(tmp_path: Path) -> None:
+def test_a_follower_that_lags_for_too_long_is_left_out_and_comes_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def run() -> None:
         async with world_of(tmp_path, 1, 2, 3) as world:
             world.create(1, 2, 3)
@@ -29,7 +34,13 @@ def test_a_follower_that_lags_for_too_long_is_left_out_and_comes_back(tmp_path: 
             await world.until(lambda: set(world.state().isr) == {1, 2, 3})
             assert (await world.brokers[1].produce(b"c")).error_code == 0
 
-    asyncio.run(run())
+    with caplog.at_level(logging.INFO):
+        run_virtually(run())
+    told = [record.getMessage() for record in caplog.records if "ISR" in record.getMessage()]
+    assert [line.split(": ", 1)[1] for line in told] == [
+        "Shrinking ISR from 1,2,3 to 1,2",
+        "Expanding ISR from 1,2 to 1,2,3",
+    ]
 
 
 def test_an_idle_partition_does_not_lose_its_followers_at_the_next_record(tmp_path: Path) -> None:
@@ -47,7 +58,7 @@ def test_an_idle_partition_does_not_lose_its_followers_at_the_next_record(tmp_pa
             await asyncio.sleep(0.01)
             assert world.state().isr == (1, 2)
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 async def _cut_off_one_that_cannot_be_spared(world: World) -> None:
@@ -74,7 +85,7 @@ def test_too_few_in_sync_refuses_before_and_fails_after_the_append(tmp_path: Pat
             await world.until(lambda: world.state().isr == (1, 2))
             await world.until(lambda: world.brokers[1].partition().high_watermark == 3)
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_no_fewer_than_min_insync_replicas_are_left_in_sync(tmp_path: Path) -> None:
@@ -105,7 +116,7 @@ def test_no_fewer_than_min_insync_replicas_are_left_in_sync(tmp_path: Path) -> N
             assert (await world.brokers[1].produce(b"d")).error_code == 0
             await world.until(lambda: world.state().late == ())
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_the_first_to_fall_behind_is_told_as_late_when_none_can_be_spared(tmp_path: Path) -> None:
@@ -118,9 +129,9 @@ def test_the_first_to_fall_behind_is_told_as_late_when_none_can_be_spared(tmp_pa
             await world.until(lambda: (world.state().isr, world.state().late) == ((1, 2), (2,)))
             world.elect(1)
             await world.brokers[1].isr.check_all()
-            await world.until(lambda: world.state().late == ())  # a new reign: it has the full time again
+            await world.until(lambda: world.state().late == ())  # a new leader epoch: it has the full time again
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_who_lagged_helps_again_while_records_keep_coming(tmp_path: Path) -> None:
@@ -144,7 +155,7 @@ def test_who_lagged_helps_again_while_records_keep_coming(tmp_path: Path) -> Non
                 await asyncio.sleep(0)
             assert (await world.brokers[1].produce(b"c")).error_code == 0
 
-    asyncio.run(asyncio.wait_for(run(), 20))
+    run_virtually(asyncio.wait_for(run(), 20))
 
 
 def test_more_than_there_are_replicas_cannot_be_asked_for(tmp_path: Path) -> None:
@@ -153,7 +164,7 @@ def test_more_than_there_are_replicas_cannot_be_asked_for(tmp_path: Path) -> Non
             world.create(1, min_insync_replicas="2")
             assert (await world.brokers[1].produce(b"a")).error_code == 0
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_a_follower_joins_while_records_keep_coming(tmp_path: Path) -> None:
@@ -169,7 +180,7 @@ def test_a_follower_joins_while_records_keep_coming(tmp_path: Path) -> None:
                 await asyncio.sleep(0)
             assert (await world.brokers[1].produce(b"c")).error_code == 0
 
-    asyncio.run(asyncio.wait_for(run(), 20))
+    run_virtually(asyncio.wait_for(run(), 20))
 
 
 def test_a_change_that_could_not_be_written_is_decided_again(tmp_path: Path) -> None:
@@ -183,7 +194,7 @@ def test_a_change_that_could_not_be_written_is_decided_again(tmp_path: Path) -> 
             world.brokers[1].store.trouble = None
             await world.until(lambda: world.state().isr == (1, 2))
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_while_it_is_uncertain_who_is_in_sync_everybody_counts_who_might_be(tmp_path: Path) -> None:
@@ -203,4 +214,4 @@ def test_while_it_is_uncertain_who_is_in_sync_everybody_counts_who_might_be(tmp_
             world.brokers[1].store.trouble = None
             await world.until(lambda: leader.high_watermark == 1)
 
-    asyncio.run(run())
+    run_virtually(run())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.unit.broker.replication.replica_world import TOPIC, contents, world_of
 from tests.unit.broker.storage.conftest import FaultyDisk
+from tests.virtual_time import run_virtually
 
 from ottla.broker.controller.lost_logs import leave_to_others
 from ottla.broker.replication.partitions import Partitions
@@ -13,9 +14,9 @@ from ottla.broker.storage.manager import LogManager
 from ottla.cluster.image import ClusterImage, ImageChange, PartitionImage, TopicImage
 from ottla.config.live import LiveConfig
 from ottla.config.load import settings_from
-from ottla.model.clock import ManualClock
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
+from ottla.testing.clock import ManualClock
 
 
 def test_others_go_on_when_the_leaders_disk_fails(tmp_path: Path) -> None:
@@ -44,7 +45,7 @@ def test_others_go_on_when_the_leaders_disk_fails(tmp_path: Path) -> None:
             assert contents(world.brokers[2].partition()) == contents(world.brokers[3].partition())
             assert contents(world.brokers[2].partition()).count(b"the first one") == 1
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_a_follower_with_a_broken_disk_leaves_the_in_sync_replicas(tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ def test_a_follower_with_a_broken_disk_leaves_the_in_sync_replicas(tmp_path: Pat
                 assert (await world.brokers[1].produce(b"b", timeout_ms=2_000)).error_code == 0
             assert world.state().isr == (1, 3)
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_the_only_replica_keeps_what_it_has(tmp_path: Path) -> None:
@@ -75,7 +76,7 @@ def test_the_only_replica_keeps_what_it_has(tmp_path: Path) -> None:
             assert (world.state().leader, world.state().isr, world.state().leader_epoch) == (1, (1,), 0)
             assert (await broken.produce(b"b")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_an_old_partition_does_not_begin_anew_beside_a_failed_disk(tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_an_old_partition_does_not_begin_anew_beside_a_failed_disk(tmp_path: Pat
         assert code_of(partitions, "new", 0) is None, "a new one has nothing to lose"
         logs.abandon()
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_a_partition_that_found_a_full_disk_is_created_later(tmp_path: Path) -> None:
@@ -125,7 +126,7 @@ def test_a_partition_that_found_a_full_disk_is_created_later(tmp_path: Path) -> 
             assert len(broker.partitions) == 3
             assert (await broker.produce(b"a")).error_code == 0
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def _broken() -> dict[TopicPartition, str]:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.broker.replication.progress import Progress
-from ottla.broker.replication.suspension import Doubt, may_go_on
+from ottla.broker.replication.suspension import SuspensionState, may_go_on
 
 LAG_S = 10.0
 REPLICAS = (1, 2, 3)
@@ -51,7 +51,7 @@ def test_laggards_are_those_who_have_not_caught_up_for_too_long() -> None:
     known.fetched(2, 10, 0, 10, 1.0, -1)
     known.fetched(3, 5, 0, 10, 1.0, -1)
     assert known.laggards(10, 9.0) == []
-    assert known.laggards(10, 12.0) == [3], "at the beginning of a reign everyone in sync gets the full time"
+    assert known.laggards(10, 12.0) == [3], "at the beginning of a leader epoch everyone in sync gets the full time"
     known.begin_change((1, 2))
     assert known.laggards(10, 100.0) == [], "one change at a time"
 
@@ -115,33 +115,33 @@ def test_a_silent_store_lets_those_go_on_whom_everyone_follows() -> None:
 
 
 def test_a_silent_store_and_a_broker_that_slept_are_doubtful_after_a_session_timeout() -> None:
-    doubt = Doubt()
-    doubt.timeout_s = 6.0
-    doubt.tick(0.0)
-    doubt.begin(1.0)
-    assert not doubt.is_due(2.0)
-    doubt.tick(2.0)
-    doubt.tick(4.0)
-    doubt.tick(6.0)
-    assert not doubt.is_due(7.0)
-    assert doubt.is_due(7.1)
-    doubt.end()
-    assert not doubt.is_due(7.2)
-    doubt.tick(8.0)
-    assert not doubt.is_due(12.0), "it slept, but not long enough to be declared dead"
-    assert doubt.is_due(14.1)
+    suspension = SuspensionState()
+    suspension.timeout_s = 6.0
+    suspension.tick(0.0)
+    suspension.begin(1.0)
+    assert not suspension.is_due(2.0)
+    suspension.tick(2.0)
+    suspension.tick(4.0)
+    suspension.tick(6.0)
+    assert not suspension.is_due(7.0)
+    assert suspension.is_due(7.1)
+    suspension.end()
+    assert not suspension.is_due(7.2)
+    suspension.tick(8.0)
+    assert not suspension.is_due(12.0), "it slept, but not long enough to be declared dead"
+    assert suspension.is_due(14.1)
     for now in range(15, 18):
-        doubt.tick(float(now))
-        assert doubt.is_due(now)
-    doubt.tick(18.1)
-    assert not doubt.is_due(18.2), "had the session ended, the store would have said so"
+        suspension.tick(float(now))
+        assert suspension.is_due(now)
+    suspension.tick(18.1)
+    assert not suspension.is_due(18.2), "had the session ended, the store would have said so"
 
 
 def test_a_store_that_never_forgets_leaves_no_doubt() -> None:
-    doubt = Doubt()
-    doubt.timeout_s = 1e12
-    doubt.tick(0.0)
-    assert not doubt.is_watching
+    suspension = SuspensionState()
+    suspension.timeout_s = 1e12
+    suspension.tick(0.0)
+    assert not suspension.is_watching
 
 
 EVENTS = st.one_of(
@@ -150,7 +150,7 @@ EVENTS = st.one_of(
     st.tuples(st.just("begin"), st.sets(st.sampled_from((2, 3)))),
     st.tuples(st.just("written"), st.booleans()),
     st.tuples(st.just("time"), st.floats(0, 15)),
-    st.tuples(st.just("new life"), st.sampled_from((2, 3))),
+    st.tuples(st.just("new broker epoch"), st.sampled_from((2, 3))),
 )
 
 
@@ -178,7 +178,7 @@ def test_whatever_happens_the_in_sync_have_what_is_committed(events: list[tuple]
             asked = None
         elif event == "time":
             now_s += arguments[0]
-        elif event == "new life":
+        elif event == "new broker epoch":
             known.forget(arguments[0])
         reached = known.committed_to(end, now_s)
         high_watermark = max(high_watermark, end if reached is None else reached)

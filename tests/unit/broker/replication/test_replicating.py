@@ -1,9 +1,12 @@
 """Records get from leaders to followers, and what is acknowledged with acks=all is on every in-sync replica."""
 
 import asyncio
+import logging
 from pathlib import Path
 
+import pytest
 from tests.unit.broker.replication.replica_world import World, contents, world_of
+from tests.virtual_time import run_virtually
 
 from ottla.cluster.store import Write
 from ottla.model.errors import ErrorCode
@@ -20,7 +23,7 @@ def test_acks_all_is_answered_when_the_followers_have_it(tmp_path: Path) -> None
             await world.settled()
             assert len({contents(world.brokers[n].partition()) for n in (1, 2, 3)}) == 1
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_a_follower_refuses_clients(tmp_path: Path) -> None:
@@ -29,7 +32,7 @@ def test_a_follower_refuses_clients(tmp_path: Path) -> None:
             world.create(1, 2)
             assert (await world.brokers[2].produce(b"a")).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_a_cut_follower_holds_acks_all_up_until_it_is_back_or_time_is_up(tmp_path: Path) -> None:
@@ -50,10 +53,10 @@ def test_a_cut_follower_holds_acks_all_up_until_it_is_back_or_time_is_up(tmp_pat
             assert (await waiting).error_code == 0
             await world.settled()
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
-def test_who_waits_is_told_when_the_leader_is_deposed(tmp_path: Path) -> None:
+def test_who_waits_is_told_when_the_leader_is_deposed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         async with world_of(tmp_path, 1, 2) as world:
             world.create(1, 2)
@@ -67,7 +70,9 @@ def test_who_waits_is_told_when_the_leader_is_deposed(tmp_path: Path) -> None:
             await world.settled()
             assert world.brokers[1].partition().log.end_offset == 1, "what was never acknowledged is cut off"
 
-    asyncio.run(run())
+    with caplog.at_level(logging.INFO):
+        run_virtually(run())
+    assert "Truncating to offset 1 (log end offset 2)" in caplog.text
 
 
 def test_a_broker_that_was_replaced_by_an_empty_one_fills_itself(tmp_path: Path) -> None:
@@ -87,7 +92,7 @@ def test_a_broker_that_was_replaced_by_an_empty_one_fills_itself(tmp_path: Path)
             await world.until(lambda: 3 in world.state(0).isr and 3 in world.state(1).isr)
             assert contents(world.brokers[3].partition(0)) == contents(world.brokers[1].partition(0))
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_a_follower_behind_the_leaders_first_record_begins_anew_there(tmp_path: Path) -> None:
@@ -108,7 +113,7 @@ def test_a_follower_behind_the_leaders_first_record_begins_anew_there(tmp_path: 
             assert (await world.brokers[1].produce(b"c")).error_code == 0
             await world.until(lambda: world.state().isr == (1, 2))
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_replicas_that_move_away_are_removed_and_new_ones_fill_themselves(tmp_path: Path) -> None:
@@ -124,7 +129,7 @@ def test_replicas_that_move_away_are_removed_and_new_ones_fill_themselves(tmp_pa
             await world.brokers[1].produce(b"b", acks=1)
             await world.until(lambda: world.brokers[3].partition().log.end_offset == 2)
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_a_committed_record_stays_committed_for_the_next_leader(tmp_path: Path) -> None:
@@ -137,9 +142,9 @@ def test_a_committed_record_stays_committed_for_the_next_leader(tmp_path: Path) 
             world.elect(2, (2,))
             leader = world.brokers[2].partition()
             assert (leader.high_watermark, leader.log.end_offset) == (2, 2)
-            assert leader.log.leader_epochs.entries() == [(0, 0), (1, 2)], "a reign is noted before its first record"
+            assert leader.log.leader_epochs.entries() == [(0, 0), (1, 2)], "an epoch is noted before its first record"
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_high_watermarks_outlive_a_restart(tmp_path: Path) -> None:
@@ -153,7 +158,7 @@ def test_high_watermarks_outlive_a_restart(tmp_path: Path) -> None:
             again = await world.start(2)
             assert again.partition().high_watermark == 2
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_a_topic_made_again_under_its_name_does_not_inherit_a_log(tmp_path: Path) -> None:
@@ -169,7 +174,7 @@ def test_a_topic_made_again_under_its_name_does_not_inherit_a_log(tmp_path: Path
             await world.settled()
             assert contents(world.brokers[1].partition()) == contents(world.brokers[2].partition())
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_a_partition_that_comes_newly_under_a_leader_does_not_wait_for_the_fetch_under_way(tmp_path: Path) -> None:
@@ -184,7 +189,7 @@ def test_a_partition_that_comes_newly_under_a_leader_does_not_wait_for_the_fetch
             world.elect(1, number=1)
             assert (await world.brokers[1].produce(b"c", number=1)).error_code == 0
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_who_waits_goes_on_waiting_when_the_leader_stays_and_only_its_epoch_changes(tmp_path: Path) -> None:
@@ -200,7 +205,7 @@ def test_who_waits_goes_on_waiting_when_the_leader_stays_and_only_its_epoch_chan
             world.mend(1, 2)
             assert (await waiting).error_code == 0
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_fetchers_can_become_more_and_fewer_while_they_work(tmp_path: Path) -> None:
@@ -216,7 +221,7 @@ def test_fetchers_can_become_more_and_fewer_while_they_work(tmp_path: Path) -> N
                 homes = {id(two.fetchers.home_of(two.partition(number))) for number in range(8)}
                 assert len(homes) == int(fetchers)
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_a_leader_that_comes_back_is_not_waited_for_longer_than_needed(tmp_path: Path) -> None:
@@ -232,7 +237,7 @@ def test_a_leader_that_comes_back_is_not_waited_for_longer_than_needed(tmp_path:
             world.elect(1, (1, 2))
             assert (await world.brokers[1].produce(b"b", timeout_ms=2_000)).error_code == 0
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def delete(world: World) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 from tests.unit.broker.replication.replica_world import SESSION_TIMEOUT_MS, TOPIC, WorldBroker, world_of
+from tests.virtual_time import run_virtually
 
 from ottla.cluster.store import Session
 from ottla.model.errors import ErrorCode
@@ -41,7 +42,7 @@ def test_a_lost_session_ends_every_role_until_the_broker_is_registered_again(tmp
             await world.brokers[2].produce(b"c")
             await world.settled(0)
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_while_the_store_is_silent_a_leader_goes_on_as_long_as_its_followers_follow(tmp_path: Path) -> None:
@@ -64,7 +65,7 @@ def test_while_the_store_is_silent_a_leader_goes_on_as_long_as_its_followers_fol
             one.store.change_session(Session.CONNECTED)
             assert (await one.produce(b"d", acks=1)).error_code == 0
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_a_leader_that_slept_waits_until_its_followers_show_that_they_still_follow(tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ def test_a_leader_that_slept_waits_until_its_followers_show_that_they_still_foll
             await world.until(lambda: sum(call[:2] == (2, 1) for call in world.calls[seen:]) > 2)
             assert (await one.produce(b"b")).error_code == 0
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_a_leader_that_is_alone_in_sync_goes_on_without_the_store(tmp_path: Path) -> None:
@@ -94,7 +95,7 @@ def test_a_leader_that_is_alone_in_sync_goes_on_without_the_store(tmp_path: Path
             world.clock.ahead_s += 1_000
             assert (await world.brokers[1].produce(b"a")).error_code == 0
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_a_new_leader_does_not_name_an_end_that_might_go_back(tmp_path: Path) -> None:
@@ -116,7 +117,7 @@ def test_a_new_leader_does_not_name_an_end_that_might_go_back(tmp_path: Path) ->
             await world.until(lambda: two.partition().high_watermark == 1)
             assert await latest(two, 5) == (0, 1)
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 async def latest(broker: WorldBroker, version: int, replica_id: int = -1) -> tuple[int, int]:
@@ -143,7 +144,7 @@ def test_records_are_deleted_on_every_replica_before_it_is_answered(tmp_path: Pa
             assert await waiting == (0, 10), "a replica on a dead broker is not waited for"
             assert await delete(world.brokers[1], 11) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 async def delete(broker: WorldBroker, offset: int, timeout_ms: int = 10_000) -> tuple[int, int]:

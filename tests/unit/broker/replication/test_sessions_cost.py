@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.unit.broker.replication.replica_world import TOPIC, World, WorldBroker, world_of
+from tests.virtual_time import run_virtually
 
 from ottla.broker.replication.partition import Partition
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
@@ -96,7 +97,7 @@ def test_a_consumers_idle_partitions_are_not_read_again(tmp_path: Path, monkeypa
             assert reads.take() == 0
             assert not broker.partition(200).readers, "what is forgotten is not told any more"
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_a_partition_that_fails_is_told_again_until_it_is_well(tmp_path: Path) -> None:
@@ -114,7 +115,7 @@ def test_a_partition_that_fails_is_told_again_until_it_is_well(tmp_path: Path) -
             assert told[1].error_code
             assert set(await consumer.fetch()) == {1}
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_followers_of_many_idle_partitions_are_served_for_what_moves(
@@ -135,7 +136,7 @@ def test_followers_of_many_idle_partitions_are_served_for_what_moves(
             named = sum(len(topic.partitions) for request in fetches[before:] for topic in request.topics)
             assert named < 100
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_a_session_that_is_given_up_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -149,7 +150,7 @@ def test_a_session_that_is_given_up_leaves_nothing_behind(tmp_path: Path) -> Non
             await consumer.fetch(0)
             assert not any(world.brokers[1].partition(n).readers for n in range(3))
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_committed_readers_wait_for_the_replicas_of_a_marker(tmp_path: Path) -> None:
@@ -177,7 +178,7 @@ def test_committed_readers_wait_for_the_replicas_of_a_marker(tmp_path: Path) -> 
             assert told[0].records
             assert leader.last_stable_offset == leader.high_watermark == 2
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def transactional(broker: WorldBroker) -> bytearray:

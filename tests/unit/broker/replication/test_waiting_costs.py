@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 from tests.unit.broker.replication.replica_world import TOPIC, world_of
+from tests.virtual_time import run_virtually
 
 from ottla.broker.handlers import produce
 from ottla.broker.handlers.context import Call, Parked
-from ottla.broker.handlers.produce_waiting import Acknowledgement
+from ottla.broker.handlers.producing.waiting import Acknowledgement
+from ottla.broker.session import Session
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -52,7 +54,7 @@ def test_a_waiting_produce_keeps_no_bytes_and_leaves_no_circles(tmp_path: Path, 
             world.cut(1, 2)
             frame = received()
             gone = weakref.ref(frame)
-            call = Call(ApiKey.PRODUCE, VERSION, "client", "127.0.0.1", "PLAINTEXT")
+            call = Call(ApiKey.PRODUCE, VERSION, "client", Session("PLAINTEXT", "127.0.0.1"))
             waiting = produce.handle(world.brokers[1].broker, call, decode(ProduceRequest, VERSION, frame))
             assert isinstance(waiting, Parked)
             del frame
@@ -62,6 +64,6 @@ def test_a_waiting_produce_keeps_no_bytes_and_leaves_no_circles(tmp_path: Path, 
             world.mend(1, 2)
             assert await answered
 
-    asyncio.run(run())
+    run_virtually(run())
     gc.collect()
     assert not [each for each in garbage if isinstance(each, Acknowledgement)]

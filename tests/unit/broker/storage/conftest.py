@@ -15,10 +15,10 @@ from ottla.broker.storage.manager import LogManager
 from ottla.broker.storage.recovery import KnownOffsets, create_log, open_log
 from ottla.config.broker import BrokerSettings
 from ottla.config.topic import TopicSettings
-from ottla.model.clock import ManualClock
 from ottla.model.names import TopicPartition
 from ottla.protocol.compression import Buffer, Codec
 from ottla.protocol.records import NewRecord, Record, decode_batch, encode_batch, iterate_batches
+from ottla.testing.clock import ManualClock
 
 NOW_MS = 1_700_000_000_000
 TP = TopicPartition("events", 0)

@@ -51,8 +51,8 @@ class Moving:
                 return
         raise AssertionError("the copy never becomes complete")
 
-    def settle(self) -> None:
-        self.manager.moves[TP].settle()
+    def flush(self) -> None:
+        self.manager.moves[TP].flush()
         self.new.write_checkpoints(self.manager.high_watermark)
 
     def finish(self) -> Log:
@@ -90,7 +90,7 @@ def test_a_copy_takes_the_logs_place(moving: Moving) -> None:
     assert move.lag == 0
     fill(moving.log, 5, epoch=3)
     moving.copy_all()
-    moving.settle()
+    moving.flush()
     before = moving.log
     after = moving.finish()
     assert moving.manager.get(TP) is after
@@ -224,7 +224,7 @@ def test_a_start_inside_of_a_batch_stays_there(moving: Moving, when: str) -> Non
     moving.copy_all()
     moving.log.delete_records_before(4)
     moving.copy_all()
-    moving.settle()
+    moving.flush()
     log = moving.finish()
     assert (log.start_offset, numbers(log)) == (4, list(range(4, 15)))
     after = moving.crash().get(TP)
@@ -299,7 +299,7 @@ def test_there_and_back_again(moving: Moving) -> None:
         moving.manager.checkpoint()
         moving.manager.begin_move(TP, target)
         moving.copy_all()
-        moving.settle()
+        moving.flush()
         move = moving.manager.moves[TP]
         fill(moving.finish(), 5)
         move.make_durable()
@@ -327,7 +327,7 @@ def to_some(moving: Moving) -> int:
 def to_all(moving: Moving) -> int:
     moving.begin()
     moving.copy_all()
-    moving.settle()
+    moving.flush()
     fill(moving.log, 2)
     return 22
 

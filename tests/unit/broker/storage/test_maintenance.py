@@ -102,7 +102,7 @@ def test_flush_and_retention_beside_appends(kit: LogKit) -> None:
             while not stop.is_set():
                 log.flush()
                 log.drop_expired(NOW_MS)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - the test asserts that there is none
             problems.append(error)
 
     worker = threading.Thread(target=housekeeping)

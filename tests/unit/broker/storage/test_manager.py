@@ -14,12 +14,13 @@ from tests.unit.broker.storage.conftest import NOW_MS, ManagerKit, batch, read_r
 
 from ottla.broker.storage.disk import Disk
 from ottla.broker.storage.log import Log
+from ottla.broker.storage.log_dir import PASSING_ERROR_TOLD_MS
 from ottla.broker.storage.manager import LogManager
 from ottla.config.broker import BrokerSettings
 from ottla.config.topic import TopicSettings
-from ottla.model.clock import ManualClock
 from ottla.model.errors import ApiError, ErrorCode, OttlaError
 from ottla.model.names import NO_TOPIC_ID, TopicPartition, format_topic_id
+from ottla.testing.clock import ManualClock
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b-with-dash", 0)
 
@@ -98,7 +99,7 @@ def test_the_lock_ends_with_the_process(managers: ManagerKit) -> None:
     script = (
         "import os, sys; from ottla.broker.storage.log_dir import LogDir;"
         "from ottla.broker.storage.disk import Disk; from ottla.broker.storage.index import IndexCache;"
-        "from ottla.model.clock import ManualClock;"
+        "from ottla.testing.clock import ManualClock;"
         "LogDir(sys.argv[1], ManualClock(), Disk(), IndexCache()).claim(None, 1); os._exit(9)"
     )
     assert subprocess.run([sys.executable, "-c", script, str(managers.root / "data")], check=False).returncode == 9
@@ -420,6 +421,25 @@ def test_a_real_disk_is_synced(tmp_path: Path) -> None:
     assert log.recovery_point == 10
     manager.close()
     assert format_topic_id(log.topic_id) in (tmp_path / "a-0" / "partition.metadata").read_text()
+
+
+def test_a_full_disk_is_told_once_in_a_while(managers: ManagerKit, caplog: pytest.LogCaptureFixture) -> None:
+    manager = managers.open("one")
+    log = manager.create(A0, uuid.uuid4())
+    fill(log, 1)
+    managers.disk.write_error = errno.ENOSPC
+
+    def told_after(tries: int) -> int:
+        for _ in range(tries):
+            with pytest.raises(ApiError):
+                fill(log, 1)
+        return caplog.text.count("No space left on device. It stays online")
+
+    assert told_after(5) == 1
+    managers.clock.advance(PASSING_ERROR_TOLD_MS)
+    assert told_after(5) == 2
+    managers.disk.write_error = None
+    fill(log, 1)
 
 
 @pytest.mark.parametrize(("code", "offline"), [(errno.ENOSPC, False), (errno.EIO, True)])

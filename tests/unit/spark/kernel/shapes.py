@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from ottla.protocol.compression import Buffer
 from ottla.protocol.records import NewRecord
-from ottla.spark.kernel.interface import Bytes, Columns, Int32s, Kernel, Room, Status, cursor
+from ottla.spark.kernel.interface import Bytes, ChunkCapacity, Columns, Int32s, Kernel, Status, cursor
 from ottla.spark.kernel.native import LIBRARY, NativeKernel
 from ottla.spark.kernel.twin import TwinKernel
 
@@ -20,8 +20,9 @@ Parsed = tuple[Status, list[tuple[object, ...]], int]
 
 
 def parse_all(
-    kernel: Kernel, payload: Buffer, *, records: int, room: Room, with_headers: bool = True, base_offset: int = 0,
-    base_timestamp: int = 0, log_append_time: int | None = None, start: int = 0, end: int = INT64_MAX,
+    kernel: Kernel, payload: Buffer, *, records: int, room: ChunkCapacity, with_headers: bool = True,
+    base_offset: int = 0, base_timestamp: int = 0,
+    log_append_time: int | None = None, start: int = 0, end: int = INT64_MAX,
 ) -> Parsed:  # fmt: skip
     """Parse to the end as a decoder does; returns the outcome, all rows, and how many chunks they came in."""
     at = cursor(

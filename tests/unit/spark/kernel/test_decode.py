@@ -30,9 +30,9 @@ from ottla.protocol.records import (
     read_header,
     seal_batch,
 )
-from ottla.spark import decode
-from ottla.spark.decode import SCHEMA, SCHEMA_WITH_HEADERS, Decoder
 from ottla.spark.kernel.interface import Kernel
+from ottla.spark.reading import decode
+from ottla.spark.reading.decode import SCHEMA, SCHEMA_WITH_HEADERS, Decoder
 
 COMMIT, ABORT = b"\0\0\0\1", b"\0\0\0\0"
 

@@ -14,10 +14,17 @@ from tests.unit.spark.kernel.shapes import KERNELS, contents, headers
 
 from ottla.protocol.compression import Codec
 from ottla.protocol.records import Record, decode_batch, seal_batch
-from ottla.spark.decode import HEADERS_TYPE
-from ottla.spark.encode import STICKY_ROWS_MIN, Encoder, Unsealed, UnwritableRows, partition_rows, topics_of
 from ottla.spark.kernel.arrow import view_of_binary
 from ottla.spark.kernel.interface import Kernel
+from ottla.spark.reading.decode import HEADERS_TYPE
+from ottla.spark.writing.encode import (
+    STICKY_ROWS_MIN,
+    Encoder,
+    UnfinishedBatch,
+    UnwritableRows,
+    partition_rows,
+    topics_of,
+)
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # kafka-python reads its schemas in a way that Python 3.11 calls old
@@ -44,7 +51,7 @@ def table(rows: list[Row], **more: object) -> pa.RecordBatch:
     return pa.record_batch(columns | more)
 
 
-def records_of(unsealed: Unsealed) -> list[Record]:
+def records_of(unsealed: UnfinishedBatch) -> list[Record]:
     batch = seal_batch(
         unsealed.payload, base_offset=0, leader_epoch=0, attributes=unsealed.codec,
         last_offset_delta=unsealed.record_count - 1, base_timestamp=unsealed.base_timestamp,

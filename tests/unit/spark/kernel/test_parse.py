@@ -10,12 +10,12 @@ from tests.unit.spark.kernel.shapes import INT64_MAX, KERNELS, new_records, pars
 from ottla.protocol import varint
 from ottla.protocol.errors import CorruptBatch
 from ottla.protocol.records import BATCH_OVERHEAD, NewRecord, Record, decode_batch, encode_batch, read_header
-from ottla.spark.kernel.interface import Kernel, Room, Status
+from ottla.spark.kernel.interface import ChunkCapacity, Kernel, Status
 
-ROOMY = Room(1000, 1 << 20, 1 << 20, 4000, 1 << 20, 1 << 20)
+ROOMY = ChunkCapacity(1000, 1 << 20, 1 << 20, 4000, 1 << 20, 1 << 20)
 
 rooms = st.builds(
-    Room, rows=st.integers(1, 40), key_bytes=st.integers(0, 400), value_bytes=st.integers(0, 400),
+    ChunkCapacity, rows=st.integers(1, 40), key_bytes=st.integers(0, 400), value_bytes=st.integers(0, 400),
     headers=st.integers(0, 10), header_key_bytes=st.integers(0, 60), header_value_bytes=st.integers(0, 400),
 )  # fmt: skip
 
@@ -49,7 +49,7 @@ def test_rows_are_those_of_the_oracle(
     records: list[NewRecord],
     base_offset: int,
     bounds: tuple[int, int],
-    room: Room,
+    room: ChunkCapacity,
     with_headers: bool,
     append_time: int | None,
 ) -> None:
@@ -106,7 +106,7 @@ def test_an_offset_beyond_64_bits_is_corrupt(kernel: Kernel) -> None:
 
 def test_a_chunk_ends_where_the_next_record_does_not_fit(kernel: Kernel) -> None:
     payload = b"".join(record_bytes(NewRecord(None, b"v" * size, 0), at) for at, size in enumerate([10, 10, 50, 1]))
-    room = Room(100, 0, 25, 0, 0, 0)
+    room = ChunkCapacity(100, 0, 25, 0, 0, 0)
     status, rows, chunks = parse_all(kernel, payload, records=4, room=room)
     assert status == Status.DONE
     assert [len(row[3]) for row in rows if isinstance(row[3], bytes)] == [10, 10, 50, 1]
@@ -160,7 +160,7 @@ def test_names_of_headers_are_utf8_as_python_has_it(name: bytes) -> None:
     room=rooms,
 )
 def test_both_kernels_take_hostile_bytes_alike(
-    records: list[NewRecord], edits: list[tuple[int, int]], cut: int | None, count: int, room: Room
+    records: list[NewRecord], edits: list[tuple[int, int]], cut: int | None, count: int, room: ChunkCapacity
 ) -> None:
     batch = encode_batch(records)
     for at, byte in edits:
@@ -173,7 +173,7 @@ def test_both_kernels_take_hostile_bytes_alike(
 
 @settings(deadline=None)
 @given(payload=st.binary(max_size=200), count=st.integers(0, 10), room=rooms)
-def test_both_kernels_take_noise_alike(payload: bytes, count: int, room: Room) -> None:
+def test_both_kernels_take_noise_alike(payload: bytes, count: int, room: ChunkCapacity) -> None:
     outcomes = [parse_all(kernel, payload, records=count, room=room) for kernel in KERNELS]
     assert all(outcome == outcomes[0] for outcome in outcomes)
 

@@ -4,10 +4,10 @@ import pyarrow as pa
 import pytest
 
 from ottla.protocol.records import decode_batch, seal_batch
-from ottla.spark.encode import Encoder, Unsealed, UnwritableRows
 from ottla.spark.kernel.arrow import Column
 from ottla.spark.kernel.choice import choose
 from ottla.spark.kernel.interface import Kernel
+from ottla.spark.writing.encode import Encoder, UnfinishedBatch, UnwritableRows
 
 NOW = 1_700_000_000_000
 
@@ -17,7 +17,7 @@ def kernel(request: pytest.FixtureRequest) -> Kernel:
     return choose(request.param)
 
 
-def timestamps_of(batch: Unsealed) -> list[int]:
+def timestamps_of(batch: UnfinishedBatch) -> list[int]:
     sealed = seal_batch(
         batch.payload, base_offset=0, leader_epoch=-1, attributes=int(batch.codec),
         last_offset_delta=batch.record_count - 1, base_timestamp=batch.base_timestamp,
@@ -27,7 +27,7 @@ def timestamps_of(batch: Unsealed) -> list[int]:
     return [record.timestamp for record in decode_batch(sealed)]
 
 
-def encode(kernel: Kernel, *columns: Column | None, batch_bytes: int = 1 << 16) -> list[Unsealed]:
+def encode(kernel: Kernel, *columns: Column | None, batch_bytes: int = 1 << 16) -> list[UnfinishedBatch]:
     encoder = Encoder({"t": 1}, batch_bytes=batch_bytes, default_topic="t", clock_ms=lambda: NOW, kernel=kernel)
     for column in columns:
         count = 2 if column is None else len(column)

@@ -1,0 +1,63 @@
+"""Rules and dashboards ask only for what somebody measures; the page that lists them is current."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.unit.test_docs import ROOT, load_tool
+
+from ottla.cli.main import main
+from ottla.monitoring.dashboards import panels, rules
+from ottla.monitoring.dashboards.declared import DECLARED, OF_PROMETHEUS, names_in
+from ottla.monitoring.dashboards.files import RULES_FILE
+from ottla.monitoring.metrics import MONITOR_METRICS
+from ottla.telemetry.catalogue import METRICS
+
+NOT_MEASURED = {
+    "kafka_controller_controllerstats_uncleanleaderelections_total",
+    "kafka_network_requestmetrics_totaltimems",
+    "kafka_server_brokertopicmetrics_bytesin_total",
+    "kafka_server_brokertopicmetrics_bytesout_total",
+    "kafka_server_brokertopicmetrics_messagesin_total",
+    "zookeeper_avgrequestlatency",
+    "zookeeper_up",
+}
+"""What rules and panels would ask for if a broker had it. Entries may only go."""
+
+
+def test_what_is_asked_for_is_declared_or_known_to_be_missing() -> None:
+    asked = {
+        name
+        for expression in (
+            *(rule.expression for group in rules.GROUPS.values() for rule in group),
+            *(query.expression for board in panels.DASHBOARDS for panel in board.panels for query in panel.queries),
+        )
+        for name in names_in(expression)
+    }
+    assert len(asked) > 40, "the test looks at the expressions"
+    assert asked - set(DECLARED) - OF_PROMETHEUS <= NOT_MEASURED
+
+
+def test_names_of_broker_and_monitor_do_not_collide() -> None:
+    assert not set(METRICS) & set(MONITOR_METRICS)
+
+
+def test_the_page_of_the_monitors_metrics_is_current() -> None:
+    page = load_tool("generate_monitor_metrics_docs")
+    assert (ROOT / "docs/monitor-metrics.md").read_text() == page.render(), "run make docs"
+
+
+def test_files_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["monitor", "--write-dashboards", str(tmp_path / "new")]) == 0
+    written = [Path(line) for line in capsys.readouterr().out.splitlines()]
+    assert [path.name for path in written] == [
+        RULES_FILE, "ottla-brokers.json", "ottla-lag.json", "ottla-end-to-end.json",
+    ]  # fmt: skip
+    text = written[0].read_text()
+    for alert in ("KafkaOfflinePartitions", "ConsumerGroupStalled", "LogDirectoryFull", "ErrorBudgetBurnsFast"):
+        assert f"- alert: {alert}\n" in text
+    for path in written[1:]:
+        board = json.loads(path.read_text())
+        places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in board["panels"]]
+        assert len(places) == len(set(places)) > 5
+        assert all(target["expr"] for panel in board["panels"] for target in panel["targets"])

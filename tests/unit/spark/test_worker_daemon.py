@@ -1,0 +1,38 @@
+"""What the daemon of Spark's Python workers imports must survive a fork, and be all that a worker needs."""
+
+import subprocess
+import sys
+
+_THREADS = """
+import os
+import ottla.spark.worker_daemon
+print(*sorted(open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task")))
+"""
+_FORKED = """
+import os, sys
+import ottla.spark.worker_daemon
+before = set(sys.modules)
+if os.fork() == 0:
+    import pyarrow.compute
+    from ottla.spark.reading.reader import BatchReader
+    from ottla.spark.writing.batch_tasks import WriteRowsTask
+    from pyspark.worker import main
+    assert pyarrow.compute.sum(pyarrow.array([1, 2, 3])).as_py() == 6
+    print(*[name for name in set(sys.modules) - before if not name.startswith("pyarrow")], flush=True)
+    os._exit(0)
+sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+def said_by(program: str) -> list[str]:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_it_starts_no_thread_but_the_allocators() -> None:
+    assert set(said_by(_THREADS)) <= {"python", "python3", "jemalloc_bg_thd"}
+
+
+def test_a_worker_has_nothing_left_to_import() -> None:
+    assert said_by(_FORKED) == []

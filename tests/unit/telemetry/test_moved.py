@@ -1,0 +1,26 @@
+"""Every metric that docs/metrics.md lists is moved by a test."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from tests.metrics_moved import MOVED_BY
+
+from ottla.telemetry.catalogue import METRICS
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_no_metric_is_listed_that_no_test_moves() -> None:
+    named = {name for names in MOVED_BY.values() for name in names}
+    assert not METRICS.keys() - named, "say in tests/metrics_moved.py which test moves them"
+    assert not named - METRICS.keys(), "these are not declared"
+
+
+@pytest.mark.parametrize("test", MOVED_BY)
+def test_the_tests_are_there(test: str) -> None:
+    path, _, name = test.partition("::")
+    functions = [
+        node.name for node in ast.walk(ast.parse((ROOT / path).read_text())) if isinstance(node, ast.FunctionDef)
+    ]
+    assert name in functions
