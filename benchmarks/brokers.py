@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -30,8 +30,12 @@ class OttlaBroker:
 
     name = "Ottla"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(
+        self, directory: Path, *, settings: Mapping[str, str] | None = None, more_listeners: Sequence[str] = ()
+    ) -> None:
         self._directory = directory
+        self._settings = dict(settings or {})
+        self._more_listeners = more_listeners
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -46,7 +50,8 @@ class OttlaBroker:
 
     def launch(self) -> None:
         program = Path(sys.executable).with_name("ottla")
-        settings = {"listeners": f"PLAINTEXT://127.0.0.1:{self.port}", "log.dirs": str(self._directory / "data")}
+        listeners = ",".join((f"PLAINTEXT://127.0.0.1:{self.port}", *self._more_listeners))
+        settings = {"listeners": listeners, "log.dirs": str(self._directory / "data"), **self._settings}
         words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
         with open(self._directory / "server.log", "ab") as log:
             self._process = subprocess.Popen(
@@ -71,8 +76,10 @@ class KafkaBroker:
 
     name = "Apache Kafka"
 
-    def __init__(self, directory: Path) -> None:
-        self._node = Kafka(directory)
+    def __init__(
+        self, directory: Path, *, settings: Mapping[str, str] | None = None, more_listeners: Sequence[str] = ()
+    ) -> None:
+        self._node = Kafka(directory, settings=settings, more_listeners=more_listeners)
         self.port = self._node.port
 
     @property

@@ -17,9 +17,9 @@ from ottla.broker.storage.log import Log
 from ottla.broker.storage.manager import LogManager
 from ottla.config.broker import BrokerSettings
 from ottla.config.topic import TopicSettings
-from ottla.model.clock import ManualClock
 from ottla.model.names import TopicPartition
 from ottla.protocol.records import CRC_START, NewRecord, encode_batch
+from ottla.testing.clock import ManualClock
 
 APPENDS = 5_000
 NOW_MS = 1_700_000_000_000
@@ -44,7 +44,7 @@ def report(name: str, ours: float, bare: float, bare_name: str) -> None:
 def batches(value_bytes: int, producer_id: int, count: int) -> list[bytearray]:
     record = NewRecord(b"key", b"x" * value_bytes, NOW_MS)
     if producer_id < 0:
-        return [encode_batch([record])] * count
+        return [encode_batch([record]) for _ in range(count)]  # the log numbers each in place, so none is sent twice
     return [
         encode_batch([record], producer_id=producer_id, producer_epoch=0, base_sequence=number)
         for number in range(count)

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from compat.peer.ecosystem import fetch_ecosystem  # noqa: E402
 from compat.peer.kafka import LIBS, PEER, Kafka, fetch, require, running  # noqa: E402
 from compat.peer.spark_connector import jars  # noqa: E402
 
@@ -53,6 +54,12 @@ def java_classes(kafka_libs: Path) -> Path:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return target
+
+
+@pytest.fixture(scope="session")
+def ecosystem() -> Path:
+    """Kafka Streams, Connect and MirrorMaker 2 are there, and our programs for them."""
+    return fetch_ecosystem()
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from compat.peer.kafka import LIBS, java_command
+from compat.peer.program import own_java_command
 
 from ottla.testing.running import RunningBroker
 
@@ -37,8 +37,7 @@ SCENARIOS = [
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids="-".join)
 def test_java_client(scenario: tuple[str, ...], java_classes: Path, ottla_broker: RunningBroker) -> None:
-    command = java_command("Check", ottla_broker.bootstrap, *scenario, flags=("-Xmx256m",))
-    command[command.index("-cp") + 1] = f"{java_classes}:{LIBS}/*"
+    command = own_java_command("Check", ottla_broker.bootstrap, *scenario, classes=java_classes)
 
     done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from ottla.broker.controller.holders import Holders
-from ottla.broker.controller.reassignments import settle
+from ottla.broker.controller.reassignments import next_state
 from ottla.cluster.documents import change_of_documents, partition_document, partition_path, topic_document, topic_path
 from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage
 
@@ -78,7 +78,7 @@ def measure(partitions: int) -> dict[str, float]:
     begun = time.perf_counter()
     alive = {number: each for number, each in registered.items() if number != 1}
     decided = [
-        settle(image.topics[name].partitions[number], alive, floor=MIN_IN_SYNC) for name, number in holders.of(1)
+        next_state(image.topics[name].partitions[number], alive, floor=MIN_IN_SYNC) for name, number in holders.of(1)
     ]
     decided_s = time.perf_counter() - begun
     assert all(each is not None for each in decided)

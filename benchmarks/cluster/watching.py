@@ -20,7 +20,7 @@ METADATA_VERSION = 9
 POLL_SECONDS = 0.01
 LOG_TIME = "%Y-%m-%d %H:%M:%S,%f"
 _DECISION = re.compile(
-    r": (?P<changed>\d+) partitions changed, (?P<moved>\d+) have another leader.*"
+    r": (?P<changed>\d+) partition states changed, (?P<moved>\d+) leaders elected.*"
     r"begun after (?P<begun>[\d.]+) ms, decided in (?P<decided>[\d.]+) ms, committed in (?P<committed>[\d.]+) ms"
 )
 

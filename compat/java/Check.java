@@ -32,6 +32,9 @@ public final class Check {
         scenarios.put("transactions-fencing", TransactionCheck::fencing);
         scenarios.put("transactions-timeout", TransactionCheck::timeout);
         scenarios.put("transactions-admin", TransactionCheck::admin);
+        scenarios.put("transactions-back-to-back", BackToBackCheck::run);
+        scenarios.put("secured", SecurityCheck::letIn);
+        scenarios.put("refused", SecurityCheck::refused);
         scenarios.put("new-groups", NewGroupCheck::membership);
         scenarios.put("new-groups-pattern", NewGroupCheck::pattern);
         scenarios.put("new-groups-upgrade", NewGroupCheck::upgrade);

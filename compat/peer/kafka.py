@@ -31,12 +31,14 @@ SERVER_FLAGS = (
     "-Djava.awt.headless=true",
 )
 
+# As properties, the one form that Log4j reads without libraries beside it.
 LOGGING = """\
-Configuration:
-  Appenders:
-    Console: {name: OUT, PatternLayout: {pattern: "[%d] %p %m (%c)%n"}}
-  Loggers:
-    Root: {level: LEVEL, AppenderRef: [{ref: OUT}]}
+appender.out.type=Console
+appender.out.name=OUT
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=[%d] %p %m (%c)%n
+rootLogger.level=LEVEL
+rootLogger.appenderRef.out.ref=OUT
 """
 
 
@@ -74,11 +76,14 @@ def fetch_jars(pom: Path, folder: Path, what: str) -> Path:
     return folder
 
 
-def java_command(main_class: str, *arguments: str, flags: Sequence[str] = ()) -> list[str]:
-    """The command line that runs one of Kafka's classes."""
-    logging = _logging_file("WARN")
+def java_command(
+    main_class: str, *arguments: str, flags: Sequence[str] = (), classpath: str | None = None, level: str = "WARN"
+) -> list[str]:
+    """The command line that runs one of Kafka's classes, or a class that is elsewhere."""
+    logging = _logging_file(level)
     java = require("java", why="to run Apache Kafka and its tools (Debian: apt install openjdk-17-jdk-headless)")
-    return [java, *flags, f"-Dlog4j2.configurationFile={logging}", "-cp", f"{fetch()}/*", main_class, *arguments]
+    classpath = classpath or f"{fetch()}/*"
+    return [java, *flags, f"-Dlog4j2.configurationFile={logging}", "-cp", classpath, main_class, *arguments]
 
 
 def free_port() -> int:
@@ -90,7 +95,8 @@ def free_port() -> int:
 
 
 def _logging_file(level: str) -> Path:
-    path = PEER / f"log4j2-{level.lower()}.yaml"
+    PEER.mkdir(exist_ok=True)
+    path = PEER / f"log4j2-{level.lower()}.properties"
     text = LOGGING.replace("LEVEL", level)
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
@@ -102,8 +108,17 @@ class Kafka:
 
     format_options: Sequence[str] = ("--standalone",)
 
-    def __init__(self, directory: Path, *, settings: Mapping[str, str] | None = None, port: int = 0) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        settings: Mapping[str, str] | None = None,
+        port: int = 0,
+        more_listeners: Sequence[str] = (),
+    ) -> None:
+        """`more_listeners` beside PLAINTEXT, as NAME://host:port; the settings say what they speak."""
         self.directory = directory
+        self._more_listeners = more_listeners
         self.port = port or free_port()
         self._controller_port = free_port()
         self._settings = dict(settings or {})
@@ -187,7 +202,8 @@ class Kafka:
         return self.directory / "server.properties"
 
     def _properties(self) -> dict[str, str]:
-        listeners = f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self._controller_port}"
+        own = (f"PLAINTEXT://127.0.0.1:{self.port}", f"CONTROLLER://127.0.0.1:{self._controller_port}")
+        listeners = ",".join((*own, *self._more_listeners))
         return {
             "process.roles": "broker,controller",
             "node.id": "1",

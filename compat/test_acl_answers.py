@@ -1,0 +1,148 @@
+"""Apache Kafka with its StandardAuthorizer refuses what Ottla's own tests say that is refused, code by code.
+
+Everybody is anonymous, and told apart by where they come from: brokers at 127.0.0.1, the administrator at 127.0.0.2,
+and the one who has no rights at 127.0.0.3.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+from compat.peer.kafka import running
+from tests.unit.broker.handlers.acl_world import AUTHORIZATION, error_codes
+from tests.unit.broker.handlers.test_acl_answers import CASES, Case, Grant
+
+from ottla.model.acls import ALL_OPERATIONS, ANY, CLUSTER_NAME
+from ottla.model.rights import Resource
+from ottla.protocol.apis import API, ApiKey
+from ottla.protocol.codec import decode, encode
+from ottla.protocol.frames import read_response_header, request_frame
+from ottla.protocol.messages.create_acls import AclCreation, CreateAclsRequest
+from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
+from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.protocol.schema import TopLevel
+
+pytestmark = pytest.mark.usefixtures("kafka_libs")
+
+BROKERS, ADMIN, NOBODY = "127.0.0.1", "127.0.0.2", "127.0.0.3"
+PATIENCE_S = 30.0
+LITERAL, ALLOW = 3, 3
+DIFFERENT: dict[str, str] = {}
+"""Cases that Kafka answers otherwise, with the reason."""
+
+
+class Peer:
+    """Kafka, spoken to in single frames from any loopback address."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.runner = asyncio.Runner()
+        self.ids: dict[str, UUID] = {}
+
+    @property
+    def world(self) -> Any:
+        """What the cases ask about a broker: the ids of topics."""
+        topics = {name: SimpleNamespace(topic_id=topic_id) for name, topic_id in self.ids.items()}
+        return SimpleNamespace(harness=SimpleNamespace(store=SimpleNamespace(image=SimpleNamespace(topics=topics))))
+
+    def ask(self, request: TopLevel, version: int, host: str = NOBODY) -> Any:
+        return self.runner.run(asyncio.wait_for(self._ask(request, version, host), PATIENCE_S))
+
+    async def _ask(self, request: TopLevel, version: int, host: str) -> Any:
+        spec = API[ApiKey(request.API_KEY)]
+        flexible = version >= spec.flexible_from
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(host, 0))
+        try:
+            writer.write(request_frame(spec.key, version, 7, "tests", encode(request, version), flexible=flexible))
+            frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+        finally:
+            writer.close()
+        _, start = read_response_header(frame, flexible=flexible)
+        return decode(spec.response_class, version, frame[start:])
+
+    def codes(self, request: TopLevel, version: int) -> list[int]:
+        return sorted(code for code in error_codes(self.ask(request, version)) if code in AUTHORIZATION)
+
+    def allow(self, *rules: tuple[int, int, str, str]) -> None:
+        """Operation, resource, name, host."""
+        creations = [
+            AclCreation(resource, name, LITERAL, "User:ANONYMOUS", host, int(operation), ALLOW)
+            for operation, resource, name, host in rules
+        ]
+        results = self.ask(CreateAclsRequest(creations), 3, ADMIN).results
+        assert [result.error_code for result in results] == [0] * len(rules), results
+
+    def withdraw_all(self) -> None:
+        mine = DeleteAclsFilter(ANY, None, ANY, "User:ANONYMOUS", NOBODY, ANY, ANY)
+        (result,) = self.ask(DeleteAclsRequest([mine]), 3, ADMIN).filter_results
+        assert result.error_code == 0
+
+    def settles_at(self, case: Case, version: int, expected: Sequence[int]) -> list[int]:
+        """What is refused: rules reach Kafka's brokers a moment after they were made."""
+        ends = time.monotonic() + PATIENCE_S / 3
+        while (found := self.codes(case.make(self.world, version), version)) != list(expected):
+            if time.monotonic() > ends:
+                break
+        return found
+
+
+@pytest.fixture(scope="module")
+def peer(tmp_path_factory: pytest.TempPathFactory, kafka_libs: Path) -> Iterator[Peer]:
+    settings = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+        "offsets.topic.num.partitions": "1",
+        "transaction.state.log.num.partitions": "1",
+    }
+    with running(tmp_path_factory.mktemp("kafka"), settings=settings) as node:
+        peer = Peer(int(node.bootstrap.rpartition(":")[2]))
+        with peer.runner:
+            everything = [(resource, "*") for resource in Resource if resource is not Resource.CLUSTER]
+            peer.allow(
+                (ALL_OPERATIONS, Resource.CLUSTER, CLUSTER_NAME, BROKERS),
+                (ALL_OPERATIONS, Resource.CLUSTER, CLUSTER_NAME, ADMIN),
+                *((ALL_OPERATIONS, resource, name, ADMIN) for resource, name in everything),
+            )
+            topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in "ab"]
+            peer.ask(CreateTopicsRequest(topics=topics, timeout_ms=10_000), 7, ADMIN)
+            _until(lambda: _led(peer))
+            for kind in (0, 1):
+                _until(lambda: peer.ask(FindCoordinatorRequest("g", kind), 1, ADMIN).error_code == 0)  # noqa: B023
+            yield peer
+
+
+def _led(peer: Peer) -> bool:
+    told = peer.ask(MetadataRequest([MetadataRequestTopic(name=name) for name in "ab"]), 12, ADMIN).topics
+    peer.ids = {topic.name: topic.topic_id for topic in told}
+    return all(not topic.error_code and topic.partitions[0].leader_id >= 0 for topic in told)
+
+
+def _until(condition: Any) -> None:
+    ends = time.monotonic() + 2 * PATIENCE_S
+    while not condition():
+        assert time.monotonic() < ends, "the peer is not ready"
+
+
+def _granted(grant: Grant) -> tuple[int, int, str, str]:
+    operation, resource, name = grant
+    return int(operation), resource, name, NOBODY
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{case.name} v{case.all_versions.start}" for case in CASES])
+def test_kafka_refuses_the_same(case: Case, peer: Peer) -> None:
+    if case.name in DIFFERENT:
+        pytest.skip(DIFFERENT[case.name])
+    versions = case.all_versions
+    for version in sorted({versions[0], versions[-1]}):
+        peer.withdraw_all()
+        assert peer.settles_at(case, version, case.before) == list(case.before), version
+        for grant, left in case.steps:
+            peer.allow(_granted(grant))
+            assert peer.settles_at(case, version, left) == list(left), (version, grant)
