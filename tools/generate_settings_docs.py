@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ottla.config.broker import BROKER_SETTINGS
@@ -10,6 +10,7 @@ from ottla.config.group import GROUP_SETTINGS
 from ottla.config.refused import REFUSED
 from ottla.config.setting import LONG_MAX, Setting, Value, format_value
 from ottla.config.topic import TOPIC_SETTINGS
+from ottla.config.without_effect import WITHOUT_EFFECT
 
 TARGET = Path(__file__).parent.parent / "docs" / "settings.md"
 
@@ -21,13 +22,17 @@ INTRODUCTION = """\
 Names, types and defaults are those of Apache Kafka 4.3; where a default differs, the table says why. Give settings in a
 `server.properties` file or as `--set name=value`, which wins. Two rules hold throughout:
 
-- **A setting works or is refused.** What Kafka has and Ottla does not serve is listed at the end with the reason; a
-  file that sets it is refused with that reason, and all problems of a file are told at once. A refused setting may
-  stay in the file with a value that describes what the broker does anyway (Kafka's default, as a rule).
-- **Unknown names are errors**, with the nearest known name as a hint.
+- **A setting works, or the broker says why not.** What only tunes Kafka's own machinery (its threads, its Raft log) may
+  stay in the file with any value; the broker says at start that it has no effect. What would be missed (security,
+  limits, plug-ins) is refused, all problems of a file at once, unless its value describes what the broker does anyway
+  (Kafka's default, as a rule). Both are listed at the end, with the reasons.
+- **Unknown names are errors**, with what may have been meant as a hint. Old spellings are read as what they are today:
+  `port`, `host.name`, `advertised.port` and `advertised.host.name` as `listeners` and `advertised.listeners`,
+  `log.message.timestamp.difference.max.ms` as `log.message.timestamp.before.max.ms` and `.after.max.ms`.
 
 What changes while the broker runs: settings marked *cluster-wide* can be set for one broker or, with an empty broker
-name, for all (`kafka-configs --entity-type brokers`); topic settings can always be changed. Changes are in force when
+name, for all (`kafka-configs --entity-type brokers`), *per-listener* ones for a listener of one broker, with
+`listener.name.NAME.` before the name; topic settings can always be changed. Changes are in force when
 the request is answered. Of settings that exist in several units (`log.retention.ms`, `.minutes`, `.hours`) the finest
 one that is set wins.
 """
@@ -62,9 +67,16 @@ BROKERS = """\
 
 NOT_SERVED = """\
 
-## Kafka's settings that are not served
+## Kafka's settings that are refused
 
 Each takes the values given here, which change nothing, and is refused with any other.
+"""
+
+WITHOUT = """\
+
+## Kafka's settings without effect
+
+Each takes any value. The broker names those that a file has when it starts.
 """
 
 
@@ -76,13 +88,21 @@ def render() -> str:
     lines.append(BROKERS)
     lines += [_broker_row(declared) for declared in _sorted(BROKER_SETTINGS.values())]
     lines.append(NOT_SERVED)
-    by_reason: dict[str, list[str]] = {}
-    for name, refused in REFUSED.items():
-        values = ", ".join(f"`{value}`" for value in refused.given if value)
-        by_reason.setdefault(refused.reason, []).append(f"`{name}`" + (f" ({values})" if values else ""))
-    for reason, names in by_reason.items():
-        lines.append(f"\n**{reason[0].upper()}{reason[1:]}.** {', '.join(names)}\n")
+    refused: dict[str, list[str]] = {}
+    for name, refusal in REFUSED.items():
+        values = ", ".join(f"`{value}`" for value in refusal.given if value)
+        refused.setdefault(refusal.reason, []).append(f"`{name}`" + (f" ({values})" if values else ""))
+    lines += _by_reason(refused)
+    lines.append(WITHOUT)
+    idle: dict[str, list[str]] = {}
+    for name, known in WITHOUT_EFFECT.items():
+        idle.setdefault(known.reason, []).append(f"`{name}`")
+    lines += _by_reason(idle)
     return "".join(lines)
+
+
+def _by_reason(names: Mapping[str, Sequence[str]]) -> list[str]:
+    return [f"\n**{reason[0].upper()}{reason[1:]}.** {', '.join(those)}\n" for reason, those in names.items()]
 
 
 def _sorted(settings: Iterable[Setting]) -> list[Setting]:

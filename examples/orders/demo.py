@@ -27,6 +27,7 @@ from examples.orders.checks import Check, check_everything
 from examples.orders.generator import customers, events, latest_customers
 from examples.orders.plot import Sample, as_picture, as_text
 from examples.orders.reading import count_committed
+from examples.orders.stopwatch import Part, Stopwatch
 from examples.orders.truth import expected
 from ottla.testing import broker
 from ottla.testing.load import quiet
@@ -177,8 +178,10 @@ class Demo:
         self._begun = time.monotonic()
         self.samples: list[Sample] = []
         self.marks: dict[float, str] = {}
+        self.stopwatch = Stopwatch()
 
     def run(self) -> list[Check]:
+        self.stopwatch.part("a broker, topics, and what has to come out")
         shutil.copy(HERE / "pricing.py", self._work)
         (self._work / "pipeline.yaml").write_text(pipeline_file(self._records))
         truth = expected(events(SEED, self._records, CUSTOMERS), latest_customers(SEED, CUSTOMERS))
@@ -186,6 +189,7 @@ class Demo:
             self._say(f"a broker runs on {running.bootstrap}")
             _create_topics(running.bootstrap)
             _send_customers(running.bootstrap)
+            self.stopwatch.part("the driver starts, to the end of its first batch")
             driver = Driver(self._work, running.bootstrap)
             self._say(f"the pipeline's driver starts as process {driver.pid}")
             feed = Feed(running.bootstrap, self._records, self._per_second)
@@ -194,12 +198,14 @@ class Demo:
             try:
                 self._kill_once(driver, watch)
                 self._finish(driver, watch, feed, running.bootstrap, truth.records, len(truth.revenue))
+                self.stopwatch.part("the driver stops")
                 code = driver.stop()
                 self._say(f"the driver was told to stop and ended with status {code}")
             finally:
                 driver.close()
                 watch.stop()
                 self.samples = watch.samples
+            self.stopwatch.part("the audit")
             late = sum(query["late_rows"] for query in driver.status()["queries"])
             self._say("everything is read back with other programs and compared")
             checks = check_everything(
@@ -209,25 +215,31 @@ class Demo:
 
     def _kill_once(self, driver: Driver, watch: Watch) -> None:
         """In the first half: what comes too late is in the second, and the driver that sees it counts it."""
-        enough = self._records // 6
-
-        def far_enough() -> bool:
-            driver.check()
-            return watch.processed >= enough
-
-        wait_until(far_enough, "a part of the orders processed", seconds=FINISH_SECONDS_MAX)
+        self._wait_for_more(driver, watch, 0)
         driver.kill()
         self.marks[time.monotonic() - self._begun] = "✗"
         self._say(f"[red]kill -9[/red] for the driver, with {watch.processed:,} orders processed and more in flight")
+        self.stopwatch.part("it starts again, to the end of its next batch")
+        processed = watch.processed
         driver.restart()
         self._say(f"it starts again as process {driver.pid}, from its checkpoint")
+        self._wait_for_more(driver, watch, processed)
+
+    def _wait_for_more(self, driver: Driver, watch: Watch, processed: int) -> None:
+        def more() -> bool:
+            driver.check()
+            return watch.processed > processed
+
+        wait_until(more, "more orders processed", seconds=FINISH_SECONDS_MAX)
 
     def _finish(self, driver: Driver, watch: Watch, feed: Feed, bootstrap: str, records: int, windows: int) -> None:
         def all_read() -> bool:
             driver.check()
             return feed.finished and watch.processed >= records
 
+        self.stopwatch.part("the other orders")
         wait_until(all_read, "all orders processed", seconds=FINISH_SECONDS_MAX)
+        self.stopwatch.part("the last windows close")
         self._say(f"all {records:,} orders are processed")
 
         def all_windows() -> bool:
@@ -276,6 +288,12 @@ def show(console: Console, checks: Sequence[Check]) -> None:
     console.print(table)
 
 
+def show_time(console: Console, parts: Sequence[Part]) -> None:
+    console.print("\nWhere the time went")
+    for part in parts:
+        console.print(f"[dim]{part.seconds:6.1f} s[/dim]  {part.name}")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="demo", description=__doc__)
     parser.add_argument("--records", type=int, default=40_000, help="how many orders (default: 40000)")
@@ -294,7 +312,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         if not args.keep:
             shutil.rmtree(work, ignore_errors=True)
+    parts = demo.stopwatch.stop()
     show(console, checks)
+    show_time(console, parts)
     console.print()
     console.print(as_text(demo.samples, demo.marks), markup=False)
     console.print("[dim]            ✗ killed, and started again[/dim]")
