@@ -1,6 +1,7 @@
 """A registry that runs: its state, who writes, and what clients ask for. Work on schemas is done off the loop."""
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import OrderedDict
@@ -120,6 +121,12 @@ class Registry:
             except TimeoutError:
                 raise NotTheWriter from None
         return self.writer
+
+    async def next_writer(self, seconds: float) -> None:
+        """Until an election ends, or for so long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._changes.wait()
 
     # Writing.
 

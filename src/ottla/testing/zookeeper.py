@@ -46,6 +46,7 @@ class ZooKeeperMember:
         self.number = number
         self.port = port
         self._program = program
+        self._data_dir = data_dir
         self._log_path = data_dir / "zookeeper.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
@@ -113,7 +114,8 @@ class ZooKeeperMember:
 
     def wait_until_serving(self, seconds: float = START_SECONDS_MAX) -> None:
         deadline = time.monotonic() + seconds
-        while self.mode() is None:
+        # Its own configuration, as ZooKeeper tells it: another server may have taken the port before it did.
+        while self.mode() is None or f"dataDir={self._data_dir}" not in ask(self.port, "conf"):
             if not self.running or time.monotonic() > deadline:
                 lines = self.log_text().splitlines()[-40:]
                 raise ZooKeeperDidNotStart("\n  ".join([f"ZooKeeper {self.address} does not serve; its log:", *lines]))

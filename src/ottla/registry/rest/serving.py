@@ -1,5 +1,7 @@
 """From an HTTP request to a handler and back: paths with encoded subjects, errors as clients know them, forwarding."""
 
+import asyncio
+import contextlib
 import json
 import logging
 from typing import Any
@@ -16,11 +18,13 @@ from ottla.registry.rest.asking import Asked, Text
 from ottla.registry.rest.forwarding import FORWARDED, Forwarder
 from ottla.registry.rest.rights import NO_RIGHTS, Rights
 from ottla.registry.rest.routes import Found, find
-from ottla.registry.service import Registry
+from ottla.registry.service import LEADER_SECONDS_MAX, Registry
 from ottla.registry.subjects import context_name
 
 logger = logging.getLogger(__name__)
 
+PAUSE_SECONDS = 0.2
+"""Before a writer that does not know yet that it is one is asked again."""
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _MISSING = {
     Code.SUBJECT_NOT_FOUND, Code.VERSION_NOT_FOUND, Code.SCHEMA_NOT_FOUND, Code.CONFIG_NOT_FOUND, Code.MODE_NOT_FOUND,
@@ -48,10 +52,7 @@ class _Serving:
             found, asked = self._find(request)
             await self._rights.check(found.path.right, asked)
             if found.path.writes:
-                writer = await self._registry.known_writer()
-                if writer != self._registry.identity:
-                    return await self._forward(request, writer.url)
-                return _response(await found.path.handler(asked))
+                return await self._write(request, found, asked)
             return _response(await self._rights.visible(asked, await self._read(found, asked)))
         except RegistryError as error:
             return _response(error_document(error.code, str(error)), error.status)
@@ -69,9 +70,22 @@ class _Serving:
         await self._registry.topic.catch_up()
         return await found.path.handler(asked)
 
+    async def _write(self, request: Request, found: Found, asked: Asked) -> Response:
+        """By the writer. Instances hear of an election at different moments: who is refused meanwhile asks again."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + LEADER_SECONDS_MAX
+        while True:
+            writer = await self._registry.known_writer()
+            if writer == self._registry.identity:
+                return _response(await found.path.handler(asked))
+            if FORWARDED in request.headers:
+                raise RegistryError(Code.NO_LEADER, "Master not known: this instance was taken for it, and is not")
+            answer = await self._forward(request, writer.url)
+            if clock() > deadline or not _refused_by_no_writer(answer):
+                return answer
+            await self._registry.next_writer(PAUSE_SECONDS)
+
     async def _forward(self, request: Request, url: str) -> Response:
-        if FORWARDED in request.headers:
-            raise RegistryError(Code.NO_LEADER, "Master not known: this instance was taken for it, and is not")
         status, headers, body = await self._forwarder.forward(url, request)
         await self._registry.topic.catch_up()  # who asks here next finds what was written there
         return Response(body, status, media_type=headers.get("content-type", MEDIA_TYPE))
@@ -87,6 +101,15 @@ class _Serving:
                 raise RegistryError(405, f"HTTP 405 Method Not Allowed: it takes {', '.join(found)}")
             raise RegistryError(404, f"HTTP 404 Not Found: there is no /{'/'.join(parts)[:200]}")
         return found, Asked(request, self._registry, found.params, context)
+
+
+def _refused_by_no_writer(answer: Response) -> bool:
+    if answer.status_code != RegistryError(Code.NO_LEADER, "").status:
+        return False
+    with contextlib.suppress(ValueError):
+        told = json.loads(bytes(answer.body))
+        return isinstance(told, dict) and told.get("error_code") == Code.NO_LEADER
+    return False
 
 
 def _response(document: Any, status: int = 200) -> Response:
