@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from ottla.cli.main import main
+from ottla.config.listeners import exposure_problems
+from ottla.config.load import load_settings
 from ottla.testing.ports import free_ports
 from ottla.testing.zookeeper import shared_zookeeper
 
@@ -30,6 +32,17 @@ def started(file: Path, *overrides: str) -> Iterator["subprocess.Popen[bytes]"]:
     finally:
         process.kill()
         process.communicate()
+
+
+@pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
+def test_untouched_it_lacks_one_word_at_most(file: Path) -> None:
+    """That a port which asks nobody who they are may be open to other machines: the only thing there is to say."""
+    settings = load_settings(str(file))
+    said = exposure_problems(settings)
+    assert all("PLAINTEXT asks nobody who they are" in problem for problem in said)
+    assert bool(said) == ("listeners=" in file.read_text()), "without listeners it is 127.0.0.1 alone"
+    meant = load_settings(str(file), ["ottla.allow.unauthenticated.listeners=true"])
+    assert exposure_problems(meant) == []
 
 
 @pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])

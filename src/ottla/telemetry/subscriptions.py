@@ -78,7 +78,7 @@ def _selectors(text: str) -> dict[str, re.Pattern[str]]:
 
 
 def wanted_of(client: Mapping[str, str], subscriptions: Mapping[str, Subscription]) -> Wanted:
-    """What a client is to push. Its id tells one set of wishes from another."""
+    """What a client is to push. Its id tells one set of metrics from another."""
     mine = [subscription for subscription in subscriptions.values() if subscription.is_for(client)]
     metrics = tuple(sorted({metric for subscription in mine for metric in subscription.metrics}))
     if ALL in metrics:

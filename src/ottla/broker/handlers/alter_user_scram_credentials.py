@@ -8,7 +8,7 @@ from functools import partial
 
 from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
-from ottla.broker.security.sasl.scram_changes import Deletion, Upsertion, Wish, altered, refusals
+from ottla.broker.security.sasl.scram_changes import Deletion, ScramAlteration, Upsertion, altered, refusals
 from ottla.cluster.image import user_entity
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.rights import Operation
@@ -23,13 +23,17 @@ async def handle(
     broker: Broker, call: Call, request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
     access.require_cluster(broker, call, Operation.ALTER)
-    wishes: list[Wish] = [Deletion(each.name, each.mechanism) for each in request.deletions]
-    wishes += [
+    alterations: list[ScramAlteration] = [Deletion(each.name, each.mechanism) for each in request.deletions]
+    alterations += [
         Upsertion(each.name, each.mechanism, each.iterations, bytes(each.salt), bytes(each.salted_password))
         for each in request.upsertions
     ]
-    refused = refusals(wishes)
-    wanted = {user_entity(wish.user): partial(altered, wish) for wish in wishes if wish.user not in refused}
+    refused = refusals(alterations)
+    wanted = {
+        user_entity(alteration.user): partial(altered, alteration)
+        for alteration in alterations
+        if alteration.user not in refused
+    }
     try:
         late = await broker.controller.alter_entities(wanted)
     except ApiError as error:
@@ -37,7 +41,7 @@ async def handle(
     return AlterUserScramCredentialsResponse(
         results=[
             _result(user, refused.get(user) or late.get(user_entity(user)))
-            for user in dict.fromkeys(wish.user for wish in wishes)
+            for user in dict.fromkeys(alteration.user for alteration in alterations)
         ]
     )
 

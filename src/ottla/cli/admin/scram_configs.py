@@ -82,7 +82,9 @@ def line(user: str, known: Mapping[str, int]) -> str:
 
 async def _alter(cluster: Cluster, new: Sequence[NewCredential], gone: Sequence[Deletion]) -> None:
     salted = await salted_in_threads(new)
-    await alter_scram_users(cluster, [as_upsertion(made) for made in salted], [as_deletion(wish) for wish in gone])
+    await alter_scram_users(
+        cluster, [as_upsertion(made) for made in salted], [as_deletion(alteration) for alteration in gone]
+    )
 
 
 async def _write_to_zookeeper(connect: str, new: Sequence[NewCredential], gone: Sequence[Deletion]) -> None:

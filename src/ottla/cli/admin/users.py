@@ -4,7 +4,7 @@ import argparse
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from ottla.broker.security.sasl.scram_changes import Deletion, Wish
+from ottla.broker.security.sasl.scram_changes import Deletion, ScramAlteration
 from ottla.broker.security.sasl.scram_credentials import BY_NUMBER, MECHANISMS
 from ottla.cli.common.admin_session import run_admin
 from ottla.cli.common.error_words import in_words
@@ -93,13 +93,13 @@ async def _online(cluster: Cluster, args: argparse.Namespace, credentials: Seque
     users = await describe_scram_users(cluster)
     if args.command == "list":
         return _show(users, as_json=args.json)
-    wishes = await _wishes(args, credentials, users)
+    alterations = await _alterations(args, credentials, users)
     await alter_scram_users(
         cluster,
-        [as_upsertion(wish) for wish in wishes if not isinstance(wish, Deletion)],
-        [as_deletion(wish) for wish in wishes if isinstance(wish, Deletion)],
+        [as_upsertion(alteration) for alteration in alterations if not isinstance(alteration, Deletion)],
+        [as_deletion(alteration) for alteration in alterations if isinstance(alteration, Deletion)],
     )
-    return _done(args, wishes)
+    return _done(args, alterations)
 
 
 async def _offline(args: argparse.Namespace, credentials: Sequence[NewCredential]) -> int:
@@ -107,12 +107,14 @@ async def _offline(args: argparse.Namespace, credentials: Sequence[NewCredential
         users = offline_users(store.image)
         if args.command == "list":
             return _show(users, as_json=args.json)
-        wishes = await _wishes(args, credentials, users)
-        await write_offline(store, wishes)
-    return _done(args, wishes)
+        alterations = await _alterations(args, credentials, users)
+        await write_offline(store, alterations)
+    return _done(args, alterations)
 
 
-async def _wishes(args: argparse.Namespace, credentials: Sequence[NewCredential], users: ScramUsers) -> Sequence[Wish]:
+async def _alterations(
+    args: argparse.Namespace, credentials: Sequence[NewCredential], users: ScramUsers
+) -> Sequence[ScramAlteration]:
     own = [BY_NUMBER[number].name for number in users.get(args.name, {}) if number in BY_NUMBER]
     if args.command == "add":
         again = [each.mechanism for each in credentials if each.mechanism in own]
@@ -152,8 +154,8 @@ def _words(known: Mapping[int, int]) -> str:
     return ", ".join(f"{BY_NUMBER[number].name} ({iterations} iterations)" for number, iterations in known.items())
 
 
-def _done(args: argparse.Namespace, wishes: Sequence[Wish]) -> int:
-    names = [BY_NUMBER[wish.mechanism].name for wish in wishes]
+def _done(args: argparse.Namespace, alterations: Sequence[ScramAlteration]) -> int:
+    names = [BY_NUMBER[alteration.mechanism].name for alteration in alterations]
     if args.json:
         print_json({"user": args.name, "command": args.command, "mechanisms": names})
         return 0

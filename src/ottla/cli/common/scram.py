@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from ottla.broker.security.sasl.scram_changes import Deletion, Upsertion, Wish, altered, refusals
+from ottla.broker.security.sasl.scram_changes import Deletion, ScramAlteration, Upsertion, altered, refusals
 from ottla.broker.security.sasl.scram_credentials import (
     ITERATIONS_MAX,
     ITERATIONS_MIN,
@@ -83,18 +83,18 @@ def as_upsertion(made: Upsertion) -> ScramCredentialUpsertion:
     )
 
 
-def as_deletion(wish: Deletion) -> ScramCredentialDeletion:
-    return ScramCredentialDeletion(name=wish.user, mechanism=wish.mechanism)
+def as_deletion(alteration: Deletion) -> ScramCredentialDeletion:
+    return ScramCredentialDeletion(name=alteration.user, mechanism=alteration.mechanism)
 
 
-async def write_offline(store: MetadataStore, wishes: Sequence[Wish]) -> None:
+async def write_offline(store: MetadataStore, alterations: Sequence[ScramAlteration]) -> None:
     """Straight into the metadata: before the first broker runs nobody else could."""
-    for wish in wishes:
-        for error in refusals([wish]).values():
+    for alteration in alterations:
+        for error in refusals([alteration]).values():
             raise error
         for attempt in range(_ATTEMPTS_MAX):
-            entity = user_entity(wish.user)
-            configs = altered(wish, store.image.entity_configs.get(entity, {}))
+            entity = user_entity(alteration.user)
+            configs = altered(alteration, store.image.entity_configs.get(entity, {}))
             path = entity_config_path(entity)
             try:
                 await store.commit([Write(path, config_document(configs), store.version(path))])

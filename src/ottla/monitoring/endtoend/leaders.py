@@ -36,8 +36,8 @@ class Leaders:
         place = self.places.get(partition)
         return place.leader if place is not None else None
 
-    def doubt(self) -> None:
-        """Somebody was refused by whom these leaders name: look again now."""
+    def look_again(self) -> None:
+        """Somebody was refused by whom these leaders name: the metadata is asked for now."""
         self._stale.set()
 
     async def run(self) -> None:

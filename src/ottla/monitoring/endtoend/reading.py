@@ -86,11 +86,11 @@ class Reader:
                 continue
             try:
                 if not await self._fetch(broker, mine):
-                    self._leaders.doubt()
+                    self._leaders.look_again()
                     await asyncio.sleep(PAUSE_SECONDS)
             except OttlaError as error:
                 self._tell_failed(str(error))
-                self._leaders.doubt()
+                self._leaders.look_again()
                 await asyncio.sleep(PAUSE_SECONDS)
 
     async def _with_positions(self, mine: list[int]) -> list[int]:

@@ -122,7 +122,7 @@ class Writer:
         except OttlaError as error:
             reason = str(error)
         if offset is None:
-            self._leaders.doubt()
+            self._leaders.look_again()
         self._tell(Sent(partition, index, offset, (time.monotonic() - started) * 1000, reason))
 
     async def _until_written(self, partition: int, index: int, now_ms: int, deadline: float) -> int:
@@ -140,7 +140,7 @@ class Writer:
             except ApiError as error:
                 if error.code not in _NOT_WRITTEN or time.monotonic() + RETRY_SECONDS > deadline:
                     raise
-                self._leaders.doubt()
+                self._leaders.look_again()
                 await asyncio.sleep(RETRY_SECONDS)
         raise AssertionError("counting does not end")
 

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from ottla.model.defaults import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP
 from ottla.pipelines.lint import check_file
 from ottla.pipelines.parts import CheckedPipeline
 from ottla.pipelines.plan import make_plan
@@ -10,9 +11,6 @@ from ottla.pipelines.runner.deployment import Deployment
 from ottla.pipelines.runner.state_folder import StateFolder
 from ottla.pipelines.secrets import Secrets
 from ottla.pipelines.versions import with_version
-
-BOOTSTRAP_VARIABLE = "OTTLA_BOOTSTRAP"
-DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
 
 def deploy(path: Path, *, bootstrap: str | None, state_dir: Path, version: str | None = None) -> Deployment:

@@ -32,11 +32,13 @@ def drop(name: str, mechanism: int = 1) -> ScramCredentialDeletion:
     return ScramCredentialDeletion(name=name, mechanism=mechanism)
 
 
-def alter(harness: Harness, *wishes: ScramCredentialUpsertion | ScramCredentialDeletion) -> dict[str, tuple[int, str]]:
+def alter(
+    harness: Harness, *alterations: ScramCredentialUpsertion | ScramCredentialDeletion
+) -> dict[str, tuple[int, str]]:
     answer = harness.call(
         AlterUserScramCredentialsRequest(
-            upsertions=[wish for wish in wishes if isinstance(wish, ScramCredentialUpsertion)],
-            deletions=[wish for wish in wishes if isinstance(wish, ScramCredentialDeletion)],
+            upsertions=[alteration for alteration in alterations if isinstance(alteration, ScramCredentialUpsertion)],
+            deletions=[alteration for alteration in alterations if isinstance(alteration, ScramCredentialDeletion)],
         ),
         AlterUserScramCredentialsResponse,
         0,
@@ -76,7 +78,7 @@ def test_other_settings_of_a_user_stay(harness: Harness) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "code", "text"),
+    ("alteration", "code", "text"),
     [
         (put(""), ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"),
         (put("a", 0), ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"),
@@ -90,12 +92,12 @@ def test_other_settings_of_a_user_stay(harness: Harness) -> None:
     ],
 )
 def test_one_that_is_refused_does_not_keep_the_others(
-    harness: Harness, wish: ScramCredentialUpsertion | ScramCredentialDeletion, code: int, text: str
+    harness: Harness, alteration: ScramCredentialUpsertion | ScramCredentialDeletion, code: int, text: str
 ) -> None:
-    answers = alter(harness, wish, put("other"))
+    answers = alter(harness, alteration, put("other"))
     assert answers["other"] == (0, "")
-    assert answers[wish.name][0] == code
-    assert text in answers[wish.name][1]
+    assert answers[alteration.name][0] == code
+    assert text in answers[alteration.name][1]
 
 
 def test_a_user_is_altered_once_in_a_request(harness: Harness) -> None:

@@ -21,7 +21,7 @@ ANY_NAME = "hardcode"
 
 
 class Decision(NamedTuple):
-    """What was decided about one client's wish, and by what."""
+    """What was decided about one client's request, and by what."""
 
     session: Session
     api_key: int

@@ -30,43 +30,43 @@ class Deletion(NamedTuple):
     mechanism: int
 
 
-Wish = Upsertion | Deletion
+ScramAlteration = Upsertion | Deletion
 
 
-def refusals(wishes: Sequence[Wish]) -> dict[str, ApiError]:
+def refusals(alterations: Sequence[ScramAlteration]) -> dict[str, ApiError]:
     """Users for whom nothing is done, whatever the credentials are that there are."""
-    times = Counter(wish.user for wish in wishes)
+    times = Counter(alteration.user for alteration in alterations)
     refused: dict[str, ApiError] = {}
-    for wish in wishes:
+    for alteration in alterations:
         try:
-            _check(wish)
+            _check(alteration)
         except ApiError as error:
-            refused.setdefault(wish.user, error)
-        if times[wish.user] > 1:
+            refused.setdefault(alteration.user, error)
+        if times[alteration.user] > 1:
             text = "A user credential cannot be altered twice in the same request"
-            refused[wish.user] = ApiError(ErrorCode.DUPLICATE_RESOURCE, text)
+            refused[alteration.user] = ApiError(ErrorCode.DUPLICATE_RESOURCE, text)
     return refused
 
 
-def altered(wish: Wish, configs: Mapping[str, str]) -> Mapping[str, str]:
+def altered(alteration: ScramAlteration, configs: Mapping[str, str]) -> Mapping[str, str]:
     """A user's settings after this, from those before: what is not about SCRAM stays. ApiError."""
-    mechanism = BY_NUMBER[wish.mechanism]
-    if isinstance(wish, Deletion):
+    mechanism = BY_NUMBER[alteration.mechanism]
+    if isinstance(alteration, Deletion):
         if mechanism.name not in configs:
             raise ApiError(ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
         return {name: value for name, value in configs.items() if name != mechanism.name}
-    credential = credential_of(mechanism, wish.salted_password, wish.salt, wish.iterations)
+    credential = credential_of(mechanism, alteration.salted_password, alteration.salt, alteration.iterations)
     return {**configs, mechanism.name: write_credential(credential)}
 
 
-def _check(wish: Wish) -> ScramMechanism:
-    if not wish.user:
+def _check(alteration: ScramAlteration) -> ScramMechanism:
+    if not alteration.user:
         raise ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
-    mechanism = BY_NUMBER.get(wish.mechanism)
+    mechanism = BY_NUMBER.get(alteration.mechanism)
     if mechanism is None:
         raise ApiError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
-    if isinstance(wish, Upsertion):
-        check_iterations(wish.iterations)
-        if not wish.salt or not wish.salted_password:
+    if isinstance(alteration, Upsertion):
+        check_iterations(alteration.iterations)
+        if not alteration.salt or not alteration.salted_password:
             raise ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Salt and salted password must not be empty")
     return mechanism
