@@ -113,10 +113,11 @@ class Outcome:
     def counts(self) -> Counter[str]:
         """Tests by what came of them, as the closing line has it."""
         found: Counter[str] = Counter()
-        closing = self.said[-1] if self.said else ""
-        if _CLOSING.match(closing):
-            for number, word in _COUNT.findall(closing):
-                found[_WORDS[word]] += int(number)
+        closing = next(
+            (line for line in reversed(self.said) if _CLOSING.match(line)), ""
+        )  # clients may speak behind it
+        for number, word in _COUNT.findall(closing):
+            found[_WORDS[word]] += int(number)
         if not self.good and not found["failed"]:
             found["failed"] = 1  # the process itself: it crashed, or could not begin
         return found

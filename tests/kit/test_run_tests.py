@@ -133,3 +133,13 @@ def test_an_interrupt_ends_it_in_order(elsewhere: Path, tmp_path: Path) -> None:
     out, _ = process.communicate(timeout=120)
     assert process.returncode == 1
     assert out.splitlines()[-2:] == ["interrupted: not everything was run", "0 passed, 1 failed, 0 skipped"]
+
+
+def test_what_a_client_says_behind_the_closing_line_hides_no_count(runner: ModuleType) -> None:
+    said = [
+        "FAILED tests/a.py::test_b",
+        "==== 1 failed, 74 passed in 89.65s (0:01:29) ====",
+        "%3|FAIL|rdkafka#producer-5| refused",
+    ]
+    group = runner.Group("server", runner.WAITING, 1, ("server/",))
+    assert runner.Outcome(group, 1, 1.0, 1.0, said).counts == {"passed": 74, "failed": 1}

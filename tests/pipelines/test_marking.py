@@ -1,5 +1,6 @@
 """Rows that fail stay in the frame: every kind of step passes them on, and they are read, counted and written once."""
 
+import gc
 import json
 from collections import Counter
 from typing import Any
@@ -162,9 +163,14 @@ def test_a_batch_is_one_job_and_few_questions_to_spark(world: World, monkeypatch
         asked[counters.batches] += 1
         return before(client, *arguments, **named)
 
-    monkeypatch.setattr(GatewayClient, "send_command", counted)
-    assert started.stream.awaitTermination(120), supervisor
-    monkeypatch.undo()
+    gc.collect()  # what other tests left behind is let go of by calls, too
+    gc.disable()
+    try:
+        monkeypatch.setattr(GatewayClient, "send_command", counted)
+        assert started.stream.awaitTermination(120), supervisor
+    finally:
+        gc.enable()
+        monkeypatch.undo()
     jobs = world.spark.sparkContext.statusTracker().getJobIdsForGroup(str(started.stream.runId))
     assert len(jobs) == counters.batches >= 2
     assert 0 < asked[1] < CALLS_MAX, asked  # of py4j, with those that let go of objects, for the second batch
