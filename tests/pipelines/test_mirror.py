@@ -1,6 +1,7 @@
 """Mirrors between two real clusters: records, gaps, topics that come later, settings, groups, loops."""
 
 import contextlib
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +32,8 @@ from ottla.testing.waiting import wait_until
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EARLY = 1_600_000_000_000
+EARLY = int(time.time() - 3_600) * 1_000
+"""Another time than that of the writing, and none that a broker which looks after old segments would delete."""
 
 
 @dataclass
