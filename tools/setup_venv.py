@@ -24,6 +24,8 @@ def main() -> int:
     subprocess.run([*pip, "--require-hashes", "-r", str(ROOT / "requirements.lock")], check=True)
     print("installing ottla", flush=True)
     subprocess.run([*pip, "--no-deps", "--no-build-isolation", "-e", str(ROOT)], check=True)
+    # Where PYTHONDONTWRITEBYTECODE is set, every start of a broker or a Spark worker would compile the package anew.
+    subprocess.run([python, "-m", "compileall", "-q", "-j", "0", str(ROOT / "src")], check=False)
     print("keeping Spark's classes for quick starts (half a minute, once)", flush=True)
     subprocess.run([python, "-m", "ottla.spark.archive_making"], check=False)  # Spark starts without it, too
     return 0
