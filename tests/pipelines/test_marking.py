@@ -3,6 +3,7 @@
 import gc
 import json
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset
@@ -246,3 +247,25 @@ def test_records_count_once_also_where_the_plan_reads_them_twice(world: World) -
     assert len(world.records(world.named("dead2"))) == 3
     counts = [pipeline["queries"][0]["input_rows"] for pipeline in status_document(supervisor)["pipelines"]]
     assert counts == [5, 7]
+
+
+def test_a_batch_that_was_committed_when_its_driver_died_has_its_state_and_watermark(world: World) -> None:
+    """Spark gives it again, the sinks have it, and still it is run: what it keeps in mind is not in the sinks."""
+    path = world.file(LATE)
+    topic = world.topic("in")
+    world.send(topic, at(1, 1, 1), at(2, 2, 5))
+    world.run_once(path)
+    good = [row["id"] for row in world.values(world.named("out"))]
+    forget_the_last_commit(world.folder)
+    world.send(topic, at(2, 2, 5), at(3, 3, 6))
+    world.run_once(path)
+    assert [event.what for event in world.events if event.what in ("restarts", "failed")] == []
+    assert [row["id"] for row in world.values(world.named("out"))] == [*good, "o3"], "known from the batch before"
+
+
+def forget_the_last_commit(folder: Path) -> None:
+    """As if the driver had died between the sinks' commit and Spark's own."""
+    (commits,) = folder.glob("state/**/commits")
+    last = max(int(each.name) for each in commits.iterdir() if each.name.isdigit())
+    (commits / str(last)).unlink()
+    (commits / f".{last}.crc").unlink(missing_ok=True)

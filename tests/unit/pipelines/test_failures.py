@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.pipelines.frames import BAD_RECORD
-from ottla.pipelines.runner.failures import BUSY_RETRIES, judge, pause_before_restart, the_point
+from ottla.pipelines.runner.failures import BUSY_RETRIES, behind_the_first_words, judge, pause_before_restart, the_point
 from ottla.pipelines.spec import Errors
 
 PYTHON = """An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
@@ -76,6 +76,16 @@ def test_messages_in_a_plan_that_nothing_has_raised_are_passed_over() -> None:
     failure = judge(f"[STREAM_FAILED] terminated: no route to host\n=== Streaming Query ===\n{plan}")
     assert failure.message == "[STREAM_FAILED] terminated: no route to host"
     assert not failure.fatal
+
+
+def test_the_cause_says_what_spark_does_not() -> None:
+    """The first words may be no more than where Spark waited."""
+    plan = f"\n=== Streaming Query ===\nProject [raise_error({BAD_RECORD} , x)]"
+    causes = ["Exception thrown in awaitResult:", "java.io.IOException: No space left on device\n\tat java.base/x"]
+    text = behind_the_first_words(f"Exception thrown in awaitResult: {plan}", causes)
+    assert judge(text).message == "IOException: No space left on device"
+    assert text.endswith(plan)
+    assert behind_the_first_words("no route to host", []) == "no route to host"
 
 
 def test_pauses_grow_and_end_as_the_file_says() -> None:

@@ -79,6 +79,8 @@ class BatchWork:
         self._idle = threading.Event()
         self._idle.set()
         self._look_at_tables_at = 0.0
+        self._is_new = False
+        """Something of the batch at hand was written, and so its plan was run."""
         self._finishing: Finishing | None = None
         secrets = deployment.secrets
         self._sinks: list[tuple[str, Sink]] = [(part.name, part.open(secrets)) for part in query.sinks]
@@ -108,16 +110,18 @@ class BatchWork:
 
     def run(self, frame: DataFrame, batch_id: int) -> None:
         """One micro-batch: the streaming part is behind it, the other steps and the sinks are ahead."""
+        self._is_new = False
         if self._finishing is not None:
             self._write_finished(self._finishing, frame, batch_id)
-            self._look_at_tables(frame.sparkSession)
-            self.counters.batches += 1
-            return
-        with kept_frames() as keep:
-            chain = static_chain(self._query, self._deployment, frame.sparkSession, keep)
-            self._add_tables(chain, self._query.batch_steps)
-            result = self._through_steps(chain, frame)
-            self._write(chain, result, batch_id)
+        else:
+            with kept_frames() as keep:
+                chain = static_chain(self._query, self._deployment, frame.sparkSession, keep)
+                self._add_tables(chain, self._query.batch_steps)
+                result = self._through_steps(chain, frame)
+                self._write(chain, result, batch_id)
+        if not self._is_new and any(step.step.STATEFUL for step in self._query.streaming_steps):
+            # All sinks had it before a crash. Its state and its watermark are Spark's affair, and come of running it.
+            frame.write.format("noop").mode("overwrite").save()
         self._look_at_tables(frame.sparkSession)
         self.counters.batches += 1
 
@@ -284,10 +288,12 @@ class BatchWork:
 
     def _count(self, name: str, rows: int | None) -> None:
         if rows is not None:
+            self._is_new = True
             self.counters.rows[name] = self.counters.rows.get(name, 0) + rows
 
     def _count_topics(self, written: BatchWritten) -> None:
         """Sinks that write to one topic share its count: which of them a record came from is not told."""
+        self._is_new |= not written.already_there
         names: dict[str | None, str] = {sink.target().topic: name for name, sink in transactional(self._sinks)}
         for topic, rows in written.by_topic.items():
             if topic == self._query.dead_letter:

@@ -1,6 +1,7 @@
 """Why a query failed, in words, and whether trying again can help. Pure: texts in, a verdict out."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ottla.pipelines.durations import seconds_of
@@ -54,6 +55,7 @@ _BAD_VALUE_ADVICE = (
     "the `try_` functions of SQL"
 )
 
+_PLAN = "=== Streaming Query ==="
 _PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?(?P<name>[A-Z]\w*): (?P<text>.+)$")
 _NOISE = (
     "SQLSTATE",
@@ -98,7 +100,7 @@ def the_point(text: str) -> str:
         return found.split(" SQLSTATE")[0].strip()
     candidates = []
     for line in text.splitlines():
-        found_error = _PYTHON_ERROR.match(line.strip())
+        found_error = _PYTHON_ERROR.match(line.strip().removeprefix("Caused by: "))
         if found_error and found_error["name"] not in _NOISE and not line.strip().startswith("at "):
             candidates.append(f"{found_error['name']}: {found_error['text'].partition(' SQLSTATE: ')[0]}")
     if candidates:
@@ -107,9 +109,15 @@ def the_point(text: str) -> str:
     return first.split(" SQLSTATE")[0]
 
 
+def behind_the_first_words(text: str, causes: Sequence[str]) -> str:
+    """What Spark says of an exception with what its causes say, all before the plan."""
+    said, plan, rest = text.partition(_PLAN)
+    return "\n".join([said.rstrip(), *(f"Caused by: {cause}" for cause in causes), f"{plan}{rest}"]) if causes else text
+
+
 def _without_plan(text: str) -> str:
     """Spark shows the plan of a query that failed, with all messages that it could raise and has not."""
-    return text.partition("=== Streaming Query ===")[0]
+    return text.partition(_PLAN)[0]
 
 
 def pause_before_restart(failures: int, errors: Errors, *, busy: bool = False) -> float | None:

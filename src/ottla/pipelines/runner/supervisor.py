@@ -20,7 +20,7 @@ from ottla.pipelines.errors import FatalFailure, PipelineError
 from ottla.pipelines.plan import QueryPlan
 from ottla.pipelines.runner.batches import Counters
 from ottla.pipelines.runner.deployment import Deployment
-from ottla.pipelines.runner.failures import Failure, judge, pause_before_restart
+from ottla.pipelines.runner.failures import Failure, behind_the_first_words, judge, pause_before_restart
 from ottla.pipelines.runner.progress import LagMeter, ProgressBook, QueryProgress
 from ottla.pipelines.runner.queries import StartedQuery, start_query
 from ottla.pipelines.runner.topics import prepare_topics
@@ -29,6 +29,7 @@ LOOK_SECONDS = 0.1
 PROGRESS_SECONDS = 0.5
 STOP_SECONDS_MAX = 60.0
 DETAILS_FILE = "last_error.txt"
+CAUSES_MAX = 10
 NO_BROKER = "; start a broker with `ottla up`, or name another with --bootstrap-server"
 
 
@@ -248,7 +249,8 @@ class Supervisor:
             query.state = State.DONE if self._once else State.STOPPED
             self._say(pipeline, query, query.state.value)
         else:
-            self._failed(pipeline, query, judge(str(error)), f"{error}\n{getattr(error, '_stackTrace', '')}")
+            everything = _with_causes(error)
+            self._failed(pipeline, query, judge(everything), f"{everything}\n{getattr(error, '_stackTrace', '')}")
 
     def _pass_on_warnings(self, pipeline: SupervisedPipeline, query: SupervisedQuery, counters: Counters) -> None:
         while counters.warnings:
@@ -321,3 +323,13 @@ def _started(queries: Sequence[SupervisedQuery]) -> Iterator[StartedQuery]:
     for query in queries:
         if query.started is not None:
             yield query.started
+
+
+def _with_causes(error: Exception) -> str:
+    """PySpark keeps the causes of a Java exception and leaves them out of its text: they often are all that it says."""
+    texts: list[str] = []
+    cause = getattr(error, "_cause", None)
+    while cause is not None and len(texts) < CAUSES_MAX:
+        texts.append(f"{cause._desc}\n{cause._stackTrace}".strip())
+        cause = cause._cause
+    return behind_the_first_words(str(error), texts)
