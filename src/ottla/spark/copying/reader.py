@@ -13,6 +13,7 @@ from ottla.spark.copying.results import to_batch
 from ottla.spark.copying.task import CopyTask, Ends, copy
 from ottla.spark.reading import resolving
 from ottla.spark.reading.flow_option import CopyTo, FlowOption
+from ottla.spark.reading.offsets import StreamOffset, TopicIds
 from ottla.spark.reading.pacing import share
 from ottla.spark.reading.reader import StreamReader
 from ottla.spark.worker_heap import freeze_modules
@@ -29,6 +30,11 @@ class CopyingReader(StreamReader):
         self._copy_to = copy_to
         self._preparing: Preparing | None = None
 
+    def _made_again(self, start: StreamOffset, before: TopicIds) -> set[str]:
+        """No loss by itself: what the target's topic is a copy of is written there, and `preparing` compares it."""
+        known = {**before, **start.topics}
+        return {topic for topic, now in self._topic_ids.items() if known.get(topic, now) != now}
+
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
         return [CopyPartition(task) for task in loop.run(self._tasks(start, end))]
 
@@ -43,12 +49,15 @@ class CopyingReader(StreamReader):
         partitions = await resolving.find_partitions(source, self._options.subscription)
         read = {found.partition for found in ranges}
         topics = {partition.topic for partition in read}
-        await self._preparing.prepare({at: topic_id for at, topic_id in partitions.items() if at.topic in topics})
+        copied = await self._preparing.prepare(
+            {at: topic_id for at, topic_id in partitions.items() if at.topic in topics}
+        )
         rate = share(self._flow.bytes_per_second, len(ranges))
         return [
             CopyTask(found.partition, found.end, self._preparing.source_of(partitions[found.partition]), rate)
             for found in ranges
-            if found.partition in partitions  # the next look tells what became of the others
+            if found.partition in partitions
+            and found.partition.topic in copied  # the next look tells what became of the others
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

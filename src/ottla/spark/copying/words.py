@@ -15,6 +15,11 @@ def source_of(cluster_id: str, topic_id: UUID) -> str:
     return f"{cluster_id}/{topic_id}"
 
 
+def is_copy_from(setting: str, cluster_id: str) -> bool:
+    """Whether a topic with this setting has come from the cluster: then it does not go back there."""
+    return setting.removeprefix(PROMOTING).rpartition("/")[0] == cluster_id if setting else False
+
+
 class Fits(Enum):
     YES = "it is the copy of this topic"
     TAKE = "nobody has written to it, so it can become the copy"
