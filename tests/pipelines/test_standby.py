@@ -2,14 +2,17 @@
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from tests.pipelines.test_mirror import messages, send
 from tests.pipelines.two_clusters import TwoClusters, asks, driver
 from tests.spark.feeding import create_topic
@@ -22,8 +25,9 @@ from ottla.client.groups import commit_offsets, group_offsets
 from ottla.client.offsets import delete_records
 from ottla.client.settings import client_settings
 from ottla.model.names import TopicPartition as At
+from ottla.pipelines.mirror.failing_back import NotFailedBack
 from ottla.pipelines.mirror.flows import deploy_flow, keeper_of
-from ottla.pipelines.mirror.spec import Mirror, load_mirror
+from ottla.pipelines.mirror.spec import load_mirror
 from ottla.pipelines.runner.supervisor import Event, Supervisor
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.records import iterate_batches
@@ -66,8 +70,9 @@ class Standby:
         events: list[Event] = []
         if not Supervisor(self.spark, [deployment], once=True, tell=events.append).run():
             return events
-        keeper_of(mirror, flow, deployment, lambda _, text: self.said.append(text)).settle()
-        assert not self.said, self.said
+        said: list[str] = []
+        keeper_of(mirror, flow, deployment, lambda _, text: said.append(text)).settle()
+        assert not said
         return []
 
     def command(self, *words: str) -> Any:
@@ -155,8 +160,8 @@ def test_batches_groups_and_log_starts_are_the_same_at_both_ends(standby: Standb
     assert error is not None
     assert error.code() == KafkaError.POLICY_VIOLATION
 
-    # More records, a new partition, a group that was moved back, a trimmed log: all of it follows. The checkpoint is lost
-    # meanwhile, and nothing is copied twice for that.
+    # More records, a new partition, a group that was moved back, a trimmed log: all of it follows. The checkpoint is
+    # lost meanwhile, and nothing is copied twice for that.
     send(standby.bootstraps["east"], topic, 0, range(80, 90), "commit")
     loop.run(admin.create_partitions(east, topic, 3))
     send(standby.bootstraps["east"], topic, 2, range(5))
@@ -169,3 +174,238 @@ def test_batches_groups_and_log_starts_are_the_same_at_both_ends(standby: Standb
     assert {at.partition: place.offset for at, place in loop.run(group_offsets(west, group)).items()} == {
         0: 3, 1: 63, 2: 5,
     }  # fmt: skip
+
+
+@pytest.mark.timeout(600)
+def test_a_driver_that_is_killed_while_batches_are_on_their_way(standby: Standby, clusters: TwoClusters) -> None:
+    topic = f"{standby.name}.in"
+    create_topic(standby.bootstraps["east"], topic, 2, None)
+    for partition in (0, 1):
+        send(standby.bootstraps["east"], topic, partition, range(300))
+        send(standby.bootstraps["east"], topic, partition, range(300, 320), "commit")
+    path = standby.file()
+    # The first asks where the log ends; the second has records, and it is not known whether they were appended.
+    held = clusters.gate.hold(asks(ApiKey.APPEND_MIRRORED, topic, "v1"))
+    with driver(standby.folder, "mirror", str(path), "--once", "--state-dir", str(standby.folder / "state"),
+                "--master", "local[2]", "--conf", "spark.driver.memory=768m") as kill_at:  # fmt: skip
+        kill_at(held)
+    clusters.gate.open()
+    assert not standby.run(path)
+    for partition in (0, 1):
+        at = At(topic, partition)
+        assert raw(standby.cluster("west"), at) == raw(standby.cluster("east"), at)
+
+
+@pytest.mark.timeout(600)
+def test_a_source_that_was_made_anew_is_copied_anew_only_if_that_was_asked_for(standby: Standby) -> None:
+    east, west = standby.cluster("east"), standby.cluster("west")
+    topic = f"{standby.name}.anew"
+    create_topic(standby.bootstraps["east"], topic, 1, None)
+    send(standby.bootstraps["east"], topic, 0, range(10))
+    assert not standby.run(standby.file())
+    loop.run(admin.delete_topic(east, topic))
+    wait_until(lambda: topic not in {found.name for found in loop.run(admin.list_topics(east))}, "it is gone")
+    create_topic(standby.bootstraps["east"], topic, 1, None)
+    send(standby.bootstraps["east"], topic, 0, range(100, 104))
+    events = standby.run(standby.file())
+    assert f"the topic `{topic}` was deleted and made again" in events[-1].message
+    assert len(messages(standby.bootstraps["west"], topic, 0)) == 10
+    assert not standby.run(standby.file(on_loss="continue"))
+    assert raw(west, At(topic, 0)) == raw(east, At(topic, 0))
+
+
+class Load:
+    """An idempotent producer and a transactional one, until the cluster is gone; and what they were promised."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._settings = {"bootstrap.servers": bootstrap, "linger.ms": 1, "message.timeout.ms": 5_000}
+        self._topic = topic
+        self.acked: list[bytes] = []
+        self.committed: list[bytes] = []
+        self._ending = threading.Event()
+        self._threads = [threading.Thread(target=self._plain), threading.Thread(target=self._transactional)]
+
+    def __enter__(self) -> "Load":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _plain(self) -> None:
+        producer = Producer(self._settings | {"enable.idempotence": True}, logger=quiet)
+        number = 0
+        while not self._ending.wait(0.002):
+            value = b"p%06d" % number
+            producer.produce(self._topic, value, partition=0, on_delivery=partial(self._note, value))
+            producer.poll(0)
+            number += 1
+        producer.purge()
+        producer.flush(10)
+
+    def _note(self, value: bytes, error: KafkaError | None, _: object) -> None:
+        if error is None:
+            self.acked.append(value)
+
+    def _transactional(self) -> None:
+        producer = Producer(self._settings | {"transactional.id": f"{self._topic}-t"}, logger=quiet)
+        number = 0
+        try:
+            producer.init_transactions(30)
+            while not self._ending.wait(0.01):
+                values = [b"t%06d" % (number + each) for each in range(3)]
+                producer.begin_transaction()
+                for value in values:
+                    producer.produce(self._topic, value, partition=1)
+                producer.commit_transaction(2)
+                self.committed += values
+                number += 3
+        except KafkaException:
+            return  # the cluster is gone
+
+
+@contextlib.contextmanager
+def running(standby: Standby, path: Path) -> Iterator[None]:
+    """The mirror as `ottla mirror` runs it."""
+    mirror = load_mirror(path)
+    (flow,) = mirror.flows
+    deployment = deploy_flow(mirror, flow, path, standby.folder / "state")
+    supervisor = Supervisor(standby.spark, [deployment], once=False, tell=lambda _: None)
+    keeper = keeper_of(mirror, flow, deployment, lambda _, text: standby.said.append(text))
+    ending = threading.Event()
+
+    def keep() -> None:
+        while not ending.wait(0.2):
+            keeper.look(time.monotonic())
+
+    threads = [threading.Thread(target=supervisor.run), threading.Thread(target=keep)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        supervisor.stop()
+        for thread in threads:
+            thread.join()
+
+
+def values(bootstrap: str, topic: str, partition: int) -> list[bytes]:
+    return [each.value or b"" for each in messages(bootstrap, topic, partition)]
+
+
+@pytest.mark.timeout(900)
+def test_failover_drill(spark: "SparkSession", tmp_path: Path, unique: Callable[[str], str]) -> None:
+    """The active cluster dies under load; promote; clients switch and go on; fail back, and they go on there."""
+    with started_broker() as east, started_broker() as west:
+        standby = Standby(spark, tmp_path, unique("drill"), {"east": east.bootstrap, "west": west.bootstrap})
+        drill = Drill(standby, east, west)
+        drill.fail_over()
+        drill.clients_go_on()
+        drill.fail_back()
+
+
+@dataclass
+class Drill:
+    standby: Standby
+    east: RunningBroker
+    west: RunningBroker
+
+    def __post_init__(self) -> None:
+        self.topic = f"{self.standby.name}.orders"
+        self.group = f"{self.standby.name}.shop"
+        self.path = self.standby.file(group_interval="500 ms", limits={"trigger": "200 ms"})
+        self.place = 0
+
+    def fail_over(self) -> None:
+        create_topic(self.east.bootstrap, self.topic, 2, None)
+        with Load(self.east.bootstrap, self.topic) as load, running(self.standby, self.path):
+            self._commit_in_east(200)
+            wait_until(lambda: self._group_in_west() == 200, "the group's place has arrived", seconds=120)
+            wait_until(lambda: len(load.committed) > 300 and len(load.acked) > 500, "there is load", seconds=120)
+            self.east.kill()
+        (said,) = self.standby.command("promote", str(self.path))
+        acked, committed = load.acked, load.committed
+        assert not said["source_answers"]
+        assert said["missing_records"] is not None
+        assert said["whole_seconds_ago"] is not None
+        # What is there is a beginning of what was written, without a gap and without a double.
+        plain, whole = (values(self.west.bootstrap, self.topic, number) for number in (0, 1))
+        assert plain == [b"p%06d" % number for number in range(len(plain))]
+        assert whole == [b"t%06d" % number for number in range(len(whole))]
+        assert len(whole) % 3 == 0, "transactions are whole in their partition"
+        print(
+            f"\nnot replicated: {max(0, len(acked) - len(plain))} of {len(acked)} acknowledged records, "
+            f"{max(0, len(committed) - len(whole))} of {len(committed)} committed; promote says {said}"
+        )
+        assert len(plain) > 200
+        self.plain = len(plain)
+
+    def _commit_in_east(self, offset: int) -> None:
+        at = At(self.topic, 0)
+        ends: dict[At, int] = {}
+
+        def has_come() -> bool:
+            ends.update(loop.run(resolving.latest(self.standby.cluster("east"), [at], committed=True)))
+            return ends.get(at, 0) > offset
+
+        wait_until(has_come, "there are so many records", seconds=60)
+        loop.run(commit_offsets(self.standby.cluster("east"), self.group, {at: offset}))
+
+    def _group_in_west(self) -> int:
+        found = loop.run(group_offsets(self.standby.cluster("west"), self.group)).get(At(self.topic, 0))
+        return -1 if found is None else found.offset
+
+    def clients_go_on(self) -> None:
+        """With their committed offsets; and producers get ids that no record bears, so nothing looks like a retry."""
+        first = _first_of_group(self.west.bootstrap, self.group, self.topic)
+        assert (first.offset(), first.value()) == (200, b"p000200")
+        before = [len(values(self.west.bootstrap, self.topic, number)) for number in (0, 1)]
+        for attempt in range(4):  # each gets the next id: the first of them were the source's, too
+            producer = Producer({"bootstrap.servers": self.west.bootstrap, "enable.idempotence": True}, logger=quiet)
+            for number in range(5):
+                producer.produce(self.topic, b"w%d.%d" % (attempt, number), partition=0)
+            assert producer.flush(30) == 0
+        producer = Producer(
+            {"bootstrap.servers": self.west.bootstrap, "transactional.id": f"{self.topic}-t"}, logger=quiet
+        )
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        producer.produce(self.topic, b"again", partition=1)
+        producer.commit_transaction(30)
+        after = [len(values(self.west.bootstrap, self.topic, number)) for number in (0, 1)]
+        assert after == [before[0] + 20, before[1] + 1]
+
+    def fail_back(self) -> None:
+        self.east.start()
+        with pytest.raises(NotFailedBack, match="never got"):
+            self.standby.command("failback", str(self.path))
+        done = self.standby.command("failback", str(self.path), "--discard")
+        back = Path(done["file"])
+        assert not self.standby.run(back)
+        east, west = self.standby.cluster("east"), self.standby.cluster("west")
+        for number in (0, 1):
+            assert raw(east, At(self.topic, number)) == raw(west, At(self.topic, number))
+        assert refused(self.east.bootstrap, self.topic) is not None
+        (said,) = self.standby.command("promote", str(back))
+        assert (said["source_answers"], said["missing_records"]) == (True, 0)
+        assert refused(self.east.bootstrap, self.topic) is None
+        first = _first_of_group(self.east.bootstrap, self.group, self.topic)
+        assert first.offset() == 200
+
+
+def _first_of_group(bootstrap: str, group: str, topic: str) -> Message:
+    settings = {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "error"}
+    consumer = Consumer(settings | {"isolation.level": "read_committed", "enable.auto.commit": False}, logger=quiet)
+    consumer.subscribe([topic])
+    try:
+        for _ in range(120):
+            message = consumer.poll(0.5)
+            if message is not None and message.error() is None and message.partition() == 0:
+                return message
+    finally:
+        consumer.close()
+    raise AssertionError("nothing came")

@@ -8,6 +8,7 @@ from ottla.client.cluster import Address, Broker, Cluster, error_code, raise_for
 from ottla.client.errors import UnsupportedByBroker
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition, by_topic
+from ottla.model.sentinels import NO_EPOCH
 from ottla.protocol.codec import decode
 from ottla.protocol.errors import MalformedMessage
 from ottla.protocol.messages.consumer_group_describe import (
@@ -49,7 +50,6 @@ from ottla.protocol.messages.offset_fetch import (
 OFFSET_FETCH_VERSION_MIN = 8
 OFFSETS_BY_NAME_VERSION_MAX = 9
 
-NO_EPOCH = -1
 CLASSIC = "Classic"
 CONSUMER = "Consumer"
 
