@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import os
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -202,12 +204,17 @@ def test_a_source_that_was_made_anew_is_copied_anew_only_if_that_was_asked_for(s
     topic = f"{standby.name}.anew"
     create_topic(standby.bootstraps["east"], topic, 1, None)
     send(standby.bootstraps["east"], topic, 0, range(10))
-    assert not standby.run(standby.file())
+    path = standby.file()
+    assert standby.command("pause", str(path)) == [{"pipeline": f"{standby.name}.east-west", "paused": True}]
+    assert not standby.run(path)
+    assert topic not in {found.name for found in loop.run(admin.list_topics(west))}, "it rests"
+    assert standby.command("resume", str(path))[0]["paused"] is False
+    assert not standby.run(path)
     loop.run(admin.delete_topic(east, topic))
     wait_until(lambda: topic not in {found.name for found in loop.run(admin.list_topics(east))}, "it is gone")
     create_topic(standby.bootstraps["east"], topic, 1, None)
     send(standby.bootstraps["east"], topic, 0, range(100, 104))
-    events = standby.run(standby.file())
+    events = standby.run(path)
     assert f"the topic `{topic}` was deleted and made again" in events[-1].message
     assert len(messages(standby.bootstraps["west"], topic, 0)) == 10
     assert not standby.run(standby.file(on_loss="continue"))
@@ -217,8 +224,8 @@ def test_a_source_that_was_made_anew_is_copied_anew_only_if_that_was_asked_for(s
 class Load:
     """An idempotent producer and a transactional one, until the cluster is gone; and what they were promised."""
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
-        self._settings = {"bootstrap.servers": bootstrap, "linger.ms": 1, "message.timeout.ms": 5_000}
+    def __init__(self, bootstrap: str, topic: str, patience_ms: int = 5_000) -> None:
+        self._settings = {"bootstrap.servers": bootstrap, "linger.ms": 1, "message.timeout.ms": patience_ms}
         self._topic = topic
         self.acked: list[bytes] = []
         self.committed: list[bytes] = []
@@ -243,6 +250,7 @@ class Load:
             producer.produce(self._topic, value, partition=0, on_delivery=partial(self._note, value))
             producer.poll(0)
             number += 1
+        producer.flush(10)
         producer.purge()
         producer.flush(10)
 
@@ -295,6 +303,38 @@ def running(standby: Standby, path: Path) -> Iterator[None]:
 
 def values(bootstrap: str, topic: str, partition: int) -> list[bytes]:
     return [each.value or b"" for each in messages(bootstrap, topic, partition)]
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(os.environ.get("OTTLA_SOAK") != "1", reason="takes minutes; make soak runs it")
+def test_brokers_on_either_side_die_again_and_again(
+    spark: "SparkSession", tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    """Twenty kills of each, under load: what is in the target is what is in the source, batch for batch."""
+    chance = random.Random(17)
+    with started_broker() as east, started_broker() as west:
+        standby = Standby(spark, tmp_path, unique("soak"), {"east": east.bootstrap, "west": west.bootstrap})
+        topic = f"{standby.name}.orders"
+        create_topic(east.bootstrap, topic, 2, None)
+        path = standby.file(limits={"trigger": "100 ms"})
+        with running(standby, path):
+            with Load(east.bootstrap, topic, patience_ms=120_000) as load:
+                for number in range(40):
+                    victim = (east, west)[number % 2]
+                    wanted = len(load.acked) + chance.randint(50, 400)
+                    wait_until(lambda wanted=wanted: len(load.acked) >= wanted, "there is load", seconds=180)  # type: ignore[misc]
+                    victim.kill()
+                    victim.start()
+            ends = loop.run(_ends(standby, topic, "east"))
+            wait_until(lambda: loop.run(_ends(standby, topic, "west")) == ends, "all is copied", seconds=180)
+        for at in ends:
+            assert raw(standby.cluster("west"), at) == raw(standby.cluster("east"), at)
+        assert set(load.acked) <= set(values(west.bootstrap, topic, 0))
+        assert len(values(west.bootstrap, topic, 0)) == len(set(values(west.bootstrap, topic, 0)))
+
+
+async def _ends(standby: Standby, topic: str, cluster: str) -> dict[At, int]:
+    return await resolving.latest(standby.cluster(cluster), [At(topic, 0), At(topic, 1)], committed=True)
 
 
 @pytest.mark.timeout(900)

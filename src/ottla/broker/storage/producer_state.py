@@ -214,10 +214,12 @@ class ProducerState:
     def update(self, header: BatchHeader, base_offset: int, timestamp: int) -> None:
         """Note that the batch was appended at `base_offset`; used live and when reading a log alike."""
         producer_id = header.producer_id
-        if producer_id == NO_PRODUCER_ID or (self.of_another_cluster and not header.attributes & TRANSACTIONAL):
+        if producer_id == NO_PRODUCER_ID:
             return
         entry = self.entries.get(producer_id)
         if entry is None or entry.epoch != header.producer_epoch:
+            if self.of_another_cluster and not header.attributes & TRANSACTIONAL:
+                return
             entry = self._entry(header)
         entry.last_timestamp = timestamp
         delta = header.last_offset_delta
