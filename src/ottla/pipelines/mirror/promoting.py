@@ -29,7 +29,7 @@ from ottla.model.errors import ApiError, ErrorCode, OttlaError
 from ottla.model.names import TopicPartition
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.mirror import naming
-from ottla.pipelines.mirror.flows import IDS, RUNS, connected, group_of, state_folder
+from ottla.pipelines.mirror.flows import IDS, connected, group_of, state_folder
 from ottla.pipelines.mirror.following import MirroredTopics, Seen, mirrored_topics
 from ottla.pipelines.mirror.keeping import SEEN
 from ottla.pipelines.mirror.spec import Flow, Mirror
@@ -40,6 +40,8 @@ from ottla.spark.copying.words import SETTING
 from ottla.spark.reading import resolving
 
 HEARD_S_MAX = 30.0
+SOURCE_S_MAX = 5.0
+"""So long the source may take to answer; a cluster that is lost never does."""
 PAUSE_S = 0.05
 
 
@@ -70,8 +72,6 @@ def promote(mirror: Mirror, flow: Flow, path: Path, state_dir: Path) -> Promoted
     deployment, folder = connected(mirror, flow, path, state_dir), state_folder(mirror, flow, state_dir)
     if not flow.is_standby:
         raise NotPromoted(f"{flow.name} has no `offsets: keep`: its topics can be written to as they are")
-    if folder.locked_by_another:
-        raise NotPromoted(RUNS.format(folder.pipeline))
     ids = folder.read(IDS) or {}
     target = shared_cluster(client_settings(deployment.kafka(flow.target)), patient=False)
     clusters = sorted(mirror.clusters)
@@ -97,13 +97,14 @@ async def _promote(
     for topic, value in fenced.items():
         await admin.alter_configs(target, Resource(ResourceType.TOPIC, topic), add={SETTING: value})
     ends = {at: await _end_behind_fence(target, at, fenced[at.topic]) for at in found.partitions}
-    now_there = await _ends_of(source, found.partitions)
-    before = seen if now_there is None else None
-    last = now_there if now_there is not None else None if before is None else _ends(before)
     await commit_offsets(target, promoted_group(group), ends)
     aborted = await _abort_open(target, found.partitions)
     for topic in fenced:
         await admin.alter_configs(target, Resource(ResourceType.TOPIC, topic), delete=[SETTING])
+    # The source last: clients can go on while nobody knows whether it will answer.
+    now_there = await _ends_of(source, found.partitions)
+    before = seen if now_there is None else None
+    last = now_there if now_there is not None else None if before is None else _ends(before)
     lost = None if last is None else missing(ends, last)
     moment = time.time()
     whole = moment if now_there is not None and lost == 0 else None if seen is None else seen.whole_at
@@ -138,8 +139,9 @@ async def _end_behind_fence(target: Cluster, at: TopicPartition, value: str) -> 
 async def _ends_of(source: Cluster, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int] | None:
     """What the source has now; None if it does not answer."""
     try:
-        return await resolving.latest(source, partitions, committed=False)
-    except (OttlaError, OSError):
+        asked = resolving.latest(source, partitions, committed=False)
+        return await asyncio.wait_for(asked, SOURCE_S_MAX)
+    except (OttlaError, OSError, TimeoutError):
         return None
 
 
