@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 import yaml
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
@@ -24,6 +25,7 @@ from ottla.client import admin
 from ottla.client.cluster import Cluster
 from ottla.client.fetch import FetchSettings, PartitionFetcher
 from ottla.client.groups import commit_offsets, group_offsets
+from ottla.client.mirrored import MirroredLog
 from ottla.client.offsets import delete_records
 from ottla.client.settings import client_settings
 from ottla.model.names import TopicPartition as At
@@ -35,7 +37,12 @@ from ottla.protocol.apis import ApiKey
 from ottla.protocol.records import iterate_batches
 from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
+from ottla.spark.copying.preparing import Preparing
+from ottla.spark.copying.words import source_of
+from ottla.spark.errors import DataLoss, InvalidOption
 from ottla.spark.reading import resolving
+from ottla.spark.reading.flow_option import CopyTo
+from ottla.spark.reading.options import Subscription
 from ottla.testing import RunningBroker
 from ottla.testing import broker as started_broker
 from ottla.testing.load import quiet
@@ -220,6 +227,34 @@ def test_a_source_that_was_made_anew_is_copied_anew_only_if_that_was_asked_for(s
     assert len(messages(standby.bootstraps["west"], topic, 0)) == 10
     assert not standby.run(standby.file(on_loss="continue"))
     assert raw(west, At(topic, 0)) == raw(east, At(topic, 0))
+
+
+def test_a_truncated_source_is_known_by_its_leader_epochs(clusters: TwoClusters, unique: Callable[[str], str]) -> None:
+    """As after an unclean election: the epoch of the last record that was copied ended before it."""
+    name, group = unique("truncated"), unique("positions")
+    east, west = (
+        shared_cluster(client_settings({"bootstrap.servers": each})) for each in (clusters.east, clusters.west)
+    )
+    create_topic(clusters.east, name, 1, None)
+    send(clusters.east, name, 0, range(10))
+    at = At(name, 0)
+    partitions = loop.run(resolving.find_partitions(east, Subscription(topics=(name,))))
+    stops = CopyTo(target={"bootstrap.servers": clusters.west}, source_id="east", positions=group)
+    assert loop.run(Preparing(stops, east, west).prepare(partitions)) == {name}
+    loop.run(commit_offsets(west, group, {at: 10}, epochs={at: 0}))
+    assert loop.run(Preparing(stops, east, west).prepare(partitions)) == {name}
+    loop.run(MirroredLog(west, at, source_of("east", partitions[at])).append(0))
+    loop.run(commit_offsets(west, group, {at: 17}, epochs={at: 0}))
+    with pytest.raises(DataLoss, match=f"the source was truncated .{name}-0 to 10."):
+        loop.run(Preparing(stops, east, west).prepare(partitions))
+    before = loop.run(resolving.find_partitions(west, Subscription(topics=(name,))))
+    clears = msgspec.structs.replace(stops, clear_on_loss=True)
+    assert loop.run(Preparing(clears, east, west).prepare(partitions)) == {name}
+    assert loop.run(resolving.find_partitions(west, Subscription(topics=(name,)))) != before, "it was made anew"
+    assert loop.run(Preparing(stops, east, west).prepare(partitions)) == {name}, "and its note is gone with it"
+    elsewhere = msgspec.structs.replace(stops, source_id="north")
+    with pytest.raises(InvalidOption, match="is the copy of another one"):
+        loop.run(Preparing(elsewhere, east, west).prepare(partitions))
 
 
 class Load:
