@@ -97,6 +97,7 @@ async def _promote(
     for topic, value in fenced.items():
         await admin.alter_configs(target, Resource(ResourceType.TOPIC, topic), add={SETTING: value})
     ends = {at: await _end_behind_fence(target, at, fenced[at.topic]) for at in found.partitions}
+    moment = time.time()
     await commit_offsets(target, promoted_group(group), ends)
     aborted = await _abort_open(target, found.partitions)
     for topic in fenced:
@@ -106,7 +107,6 @@ async def _promote(
     before = seen if now_there is None else None
     last = now_there if now_there is not None else None if before is None else _ends(before)
     lost = None if last is None else missing(ends, last)
-    moment = time.time()
     whole = moment if now_there is not None and lost == 0 else None if seen is None else seen.whole_at
     return Promoted(
         flow=flow.name,
