@@ -20,7 +20,7 @@ import msgspec
 from ottla.client import admin
 from ottla.client.admin import Resource, ResourceType
 from ottla.client.cluster import Cluster
-from ottla.client.groups import commit_offsets
+from ottla.client.groups import commit_offsets, group_offsets
 from ottla.client.mirrored import MirroredLog
 from ottla.client.settings import client_settings
 from ottla.client.transactions import describe_producers, write_abort_marker
@@ -98,7 +98,7 @@ async def _promote(
         await admin.alter_configs(target, Resource(ResourceType.TOPIC, topic), add={SETTING: value})
     ends = {at: await _end_behind_fence(target, at, fenced[at.topic]) for at in found.partitions}
     moment = time.time()
-    await commit_offsets(target, promoted_group(group), ends)
+    shared = await _shared(target, promoted_group(group), found, ends)
     aborted = await _abort_open(target, found.partitions)
     for topic in fenced:
         await admin.alter_configs(target, Resource(ResourceType.TOPIC, topic), delete=[SETTING])
@@ -106,12 +106,12 @@ async def _promote(
     now_there = await _ends_of(source, found.partitions)
     before = seen if now_there is None else None
     last = now_there if now_there is not None else None if before is None else _ends(before)
-    lost = None if last is None else missing(ends, last)
+    lost = None if last is None else missing(shared, last)
     whole = moment if now_there is not None and lost == 0 else None if seen is None else seen.whole_at
     return Promoted(
         flow=flow.name,
         topics=sorted(fenced),
-        ends={str(at): end for at, end in sorted(ends.items())},
+        ends={str(at): end for at, end in sorted(shared.items())},
         source_answers=now_there is not None,
         missing_records=lost,
         seen_seconds_ago=0.0 if now_there is not None else None if before is None else moment - before.at,
@@ -134,6 +134,18 @@ async def _end_behind_fence(target: Cluster, at: TopicPartition, value: str) -> 
             if error.code is not ErrorCode.POLICY_VIOLATION or time.monotonic() > given_up_at:
                 raise
         await asyncio.sleep(PAUSE_S)
+
+
+async def _shared(
+    target: Cluster, group: str, found: MirroredTopics, ends: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Note where the clusters part. If a promotion is taken up again it is noted already, and markers came since."""
+    noted = {at: each.offset for at, each in (await group_offsets(target, group)).items()}
+    shared = {
+        at: noted.get(at, end) if found.sources[at.topic].startswith(PROMOTING) else end for at, end in ends.items()
+    }
+    await commit_offsets(target, group, shared)
+    return shared
 
 
 async def _ends_of(source: Cluster, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int] | None:
