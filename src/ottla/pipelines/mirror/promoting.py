@@ -107,7 +107,9 @@ async def _promote(
     before = seen if now_there is None else None
     last = now_there if now_there is not None else None if before is None else _ends(before)
     lost = None if last is None else missing(shared, last)
-    whole = moment if now_there is not None and lost == 0 else None if seen is None else seen.whole_at
+    whole = None if seen is None else seen.whole_at
+    if lost == 0:  # nothing was missing when the source was last asked
+        whole = moment if before is None else before.at
     return Promoted(
         flow=flow.name,
         topics=sorted(fenced),
