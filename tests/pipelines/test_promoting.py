@@ -20,6 +20,10 @@ from ottla.pipelines.mirror.standby import promoted_group
 from ottla.protocol.records import NewRecord, encode_batch
 from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
+from ottla.spark.copying.preparing import Preparing
+from ottla.spark.reading import resolving
+from ottla.spark.reading.flow_option import CopyTo
+from ottla.spark.reading.options import Subscription
 
 NOBODY = "127.0.0.1:1"
 
@@ -56,3 +60,20 @@ def test_a_promotion_that_was_killed_is_finished_by_the_next(
     assert [found.offset for found in messages(clusters.west, name, 0)] == [1]
     configs = loop.run(admin.describe_configs(west, [setting]))[setting]
     assert [config.value for config in configs if config.name == "mirror.source"] == [""]
+
+
+def test_a_copy_does_not_go_back_to_where_it_came_from(clusters: TwoClusters, unique: Callable[[str], str]) -> None:
+    name, positions = unique("loop"), unique("positions")
+    settings = {where: {"bootstrap.servers": each} for where, each in (("e", clusters.east), ("w", clusters.west))}
+    east, west = (shared_cluster(client_settings(each)) for each in settings.values())
+    loop.run(admin.create_topic(east, name, partitions=2, replication_factor=1))
+    for cluster in (east, west):
+        loop.run(cluster.metadata([]))
+    subscription = Subscription(topics=(name,))
+    there = CopyTo(target=settings["w"], source_id=east.cluster_id or "", positions=positions)
+    partitions = loop.run(resolving.find_partitions(east, subscription))
+    assert loop.run(Preparing(there, east, west).prepare(partitions)) == {name}
+    back = CopyTo(target=settings["e"], source_id=west.cluster_id or "", positions=positions)
+    copies = loop.run(resolving.find_partitions(west, subscription))
+    assert len(copies) == 2
+    assert loop.run(Preparing(back, west, east).prepare(copies)) == set()
