@@ -67,7 +67,7 @@ def promote(argv: Sequence[str], prog: str) -> int:
 
 
 def _in_words(found: "Promoted") -> list[str]:
-    lines = [f"{found.flow}: {len(found.topics)} topics are promoted: {', '.join(found.topics)}"]
+    lines = [f"{found.flow}: promoted {', '.join(found.topics)}"]
     if found.missing_records is None:
         lines.append(
             "  what the source had beyond that is not known: it does not answer, and was never looked at from here"
