@@ -12,7 +12,8 @@ TARGET = Path(__file__).parent.parent / "docs/apis.md"
 HEAD = """# APIs
 
 What this broker serves, in the version ranges that Apache Kafka 4.3 advertises. ApiVersions tells clients exactly this
-list. Written by `make docs` from `src/ottla/broker/handlers/`; a test fails when it is not current.
+list; only the last, which is Ottla's own, it tells to no client but Ottla's. Written by `make docs` from
+`src/ottla/broker/handlers/`; a test fails when it is not current.
 
 | key | API | versions | what it does, and what is missing |
 |---|---|---|---|

@@ -302,7 +302,9 @@ COMMANDS: tuple[Command, ...] = (
         "pipeline", "pipeline.command", "data pipelines on Spark, from files: lint, plan, test, run, status, stop, ..."
     ),
     Command(
-        "mirror", "pipeline.mirror", "mirror topics, their settings and groups' offsets between clusters, on Spark"
+        "mirror",
+        "pipeline.mirror",
+        "mirror topics, settings and groups between clusters, on Spark; standbys: promote, failback",
     ),
     Command(
         "mirror-maker",

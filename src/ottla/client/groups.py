@@ -8,6 +8,7 @@ from ottla.client.cluster import Address, Broker, Cluster, error_code, raise_for
 from ottla.client.errors import UnsupportedByBroker
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition, by_topic
+from ottla.model.sentinels import NO_EPOCH
 from ottla.protocol.codec import decode
 from ottla.protocol.errors import MalformedMessage
 from ottla.protocol.messages.consumer_group_describe import (
@@ -277,9 +278,17 @@ def _committed(group: OffsetFetchResponseGroup) -> dict[TopicPartition, Committe
 
 
 async def commit_offsets(
-    cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, int]
+    cluster: Cluster,
+    group_id: str,
+    offsets: Mapping[TopicPartition, int],
+    *,
+    epochs: Mapping[TopicPartition, int] | None = None,
 ) -> dict[TopicPartition, ErrorCode]:
-    """Set a group's offsets from outside, which works while nobody is in it. Gives the partitions that were refused."""
+    """Set a group's offsets from outside, which works while nobody is in it. Gives the partitions that were refused.
+
+    `epochs` are the leader epochs of the records before the offsets, where they are to be remembered.
+    """
+    known = epochs or {}
     request = OffsetCommitRequest(
         group_id=group_id,
         topics=[
@@ -287,7 +296,9 @@ async def commit_offsets(
                 name=topic,
                 partitions=[
                     OffsetCommitRequestPartition(
-                        partition_index=number, committed_offset=offsets[TopicPartition(topic, number)]
+                        partition_index=number,
+                        committed_offset=offsets[TopicPartition(topic, number)],
+                        committed_leader_epoch=known.get(TopicPartition(topic, number), NO_EPOCH),
                     )
                     for number in numbers
                 ],

@@ -18,6 +18,12 @@ from ottla.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from ottla.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 
 LATEST = -1
 EARLIEST = -2
@@ -40,6 +46,13 @@ class FoundOffset(NamedTuple):
     offset: int | None
     timestamp: int
     leader_epoch: int
+
+
+class EpochEnd(NamedTuple):
+    """The largest leader epoch that is not above the one asked for, and where it ended; -1 if there is none."""
+
+    epoch: int
+    offset: int
 
 
 class LowWatermark(NamedTuple):
@@ -90,6 +103,37 @@ async def list_offsets_of(
         for topic in response.topics
         for found in topic.partitions
     }
+
+
+async def epoch_ends(
+    cluster: Cluster, epochs: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, EpochEnd | ErrorCode]:
+    """Where leader epochs ended, by which a log that was truncated is known; an error code where it failed."""
+
+    async def ask(node: int, partitions: list[TopicPartition]) -> dict[TopicPartition, EpochEnd | ErrorCode]:
+        request = OffsetForLeaderEpochRequest(
+            replica_id=_FROM_A_CLIENT,
+            topics=[
+                OffsetForLeaderTopic(
+                    topic=topic,
+                    partitions=[
+                        OffsetForLeaderPartition(partition=number, leader_epoch=epochs[TopicPartition(topic, number)])
+                        for number in numbers
+                    ],
+                )
+                for topic, numbers in by_topic(partitions).items()
+            ],
+        )
+        response = await cluster.call(request, OffsetForLeaderEpochResponse, node=node)
+        return {
+            TopicPartition(topic.topic, found.partition): error_code(found.error_code)
+            if found.error_code
+            else EpochEnd(found.leader_epoch, found.end_offset)
+            for topic in response.topics
+            for found in topic.partitions
+        }
+
+    return await cluster.each_leader(epochs, ask)
 
 
 async def delete_records(

@@ -90,6 +90,8 @@ class ProducerIdBlock(Struct, frozen=True):
     broker: int
     first: int
     last: int
+    mirrored: int = -1
+    """Ids up to this one are in mirrored logs of another cluster: they are not given out any more."""
 
 
 class _ProducerIds(Struct):
@@ -97,6 +99,7 @@ class _ProducerIds(Struct):
     block_start: str
     block_end: str
     version: int = 1
+    mirrored: str | UnsetType = UNSET
 
 
 _decode_topic = msgspec.json.Decoder(_Topic).decode
@@ -219,13 +222,19 @@ def config_document(configs: Mapping[str, str]) -> bytes:
 
 def producer_ids_document(block: ProducerIdBlock) -> bytes:
     return msgspec.json.encode(
-        _ProducerIds(broker=block.broker, block_start=str(block.first), block_end=str(block.last))
+        _ProducerIds(
+            broker=block.broker,
+            block_start=str(block.first),
+            block_end=str(block.last),
+            mirrored=str(block.mirrored) if block.mirrored >= 0 else UNSET,
+        )
     )
 
 
 def read_producer_ids(document: bytes) -> ProducerIdBlock:
     block = msgspec.json.decode(document, type=_ProducerIds)
-    return ProducerIdBlock(block.broker, int(block.block_start), int(block.block_end))
+    mirrored = -1 if block.mirrored is UNSET else int(block.mirrored)
+    return ProducerIdBlock(block.broker, int(block.block_start), int(block.block_end), mirrored)
 
 
 class _TopicEdit:

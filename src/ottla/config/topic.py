@@ -10,6 +10,8 @@ from ottla.config.setting import LONG_MAX, ConfigError, Setting, SettingType, Sy
 
 _NO_TIERS = "tiered storage is not served"
 _HOUR_MS = 3_600_000
+PROMOTING = "promoting:"
+"""Before the value of mirror.source while the topic is promoted: nobody but the brokers writes to it then."""
 STRATEGIES = tuple(
     f"io.confluent.kafka.serializers.subject.{name}NameStrategy" for name in ("Topic", "Record", "TopicRecord")
 )
@@ -230,6 +232,12 @@ class TopicSettings:
     )
     remote_log_delete_on_disable: bool = setting(
         False, fixed=_NO_TIERS, doc="Whether remote data is deleted when tiering is switched off."
+    )
+    mirror_source: str = setting(
+        "",
+        doc="Which topic this one is a copy of, with the same offsets, as CLUSTER_ID/TOPIC_ID: set by a mirror's flow "
+        "with `offsets: keep`, and taken away by `ottla mirror promote` (docs/mirroring.md). As long as it is set only "
+        "the mirror writes to the topic; producers are refused with POLICY_VIOLATION.",
     )
     confluent_value_schema_validation: bool = setting(
         False,

@@ -1,4 +1,4 @@
-"""The APIs of the protocol by key, with the versions that Apache Kafka 4.3 defines."""
+"""The APIs of the protocol by key, with the versions that Apache Kafka 4.3 defines, and one of Ottla's own."""
 
 from enum import IntEnum
 from importlib import import_module
@@ -99,6 +99,7 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
+    APPEND_MIRRORED = 20_000  # not Kafka's: docs/decisions/0025-standby-with-the-same-offsets.md
 
 
 class ApiSpec(NamedTuple):
@@ -213,7 +214,11 @@ _TABLE = (
     ApiSpec(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, "DescribeShareGroupOffsets", 0, 1, 0),
     ApiSpec(ApiKey.ALTER_SHARE_GROUP_OFFSETS, "AlterShareGroupOffsets", 0, 0, 0),
     ApiSpec(ApiKey.DELETE_SHARE_GROUP_OFFSETS, "DeleteShareGroupOffsets", 0, 0, 0),
+    ApiSpec(ApiKey.APPEND_MIRRORED, "AppendMirrored", 0, 0, 0),
 )
+
+OWN = frozenset({ApiKey.APPEND_MIRRORED})
+"""Not Kafka's: only Ottla's own client is told of them, by ApiVersions; others might stumble over the key."""
 
 API: dict[int, ApiSpec] = {spec.key: spec for spec in _TABLE}
 REQUEST_FLEXIBLE_FROM: dict[int, int] = {spec.key: spec.flexible_from for spec in _TABLE}

@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 )
 
 from ottla.spark.errors import InvalidOption
-from ottla.spark.reading import kept_option
+from ottla.spark.reading import flow_option, kept_option
 from ottla.spark.reading.options import wants_headers
 from ottla.spark.task_planned import planned_in_task, without_it
 from ottla.spark.worker_heap import freeze_modules
@@ -73,7 +73,12 @@ class OttlaDataSource(DataSource):
         from ottla.spark.reading.reader import StreamReader  # noqa: PLC0415
 
         self._check(schema)
-        return StreamReader(self.options)
+        options, flow = flow_option.taken(self.options)
+        if flow.copy_to is not None:
+            from ottla.spark.copying.reader import CopyingReader  # noqa: PLC0415
+
+            return CopyingReader(options, flow, flow.copy_to)
+        return StreamReader(options, flow)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from ottla.spark.writing.writer import BatchWriter  # noqa: PLC0415

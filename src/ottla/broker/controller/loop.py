@@ -331,6 +331,8 @@ class Controller:
         Ids come in blocks; a block is on disk before its first id is used, and what is left of it at a stop is lost.
         """
         async with self._producer_id_turn:
+            # A block that was taken before another cluster's ids came is given out only from behind them.
+            self._next_producer_id = min(max(self._next_producer_id, self.mirrored_ids + 1), self._end_of_block)
             if self._next_producer_id == self._end_of_block:
                 block = await self._claim_producer_ids()
                 self._next_producer_id, self._end_of_block = block.first, block.last + 1
@@ -338,11 +340,30 @@ class Controller:
             self._next_producer_id += 1
             return producer_id
 
-    async def _claim_producer_ids(self) -> ProducerIdBlock:
+    @property
+    def mirrored_ids(self) -> int:
+        """Producer ids up to this one are not given out: records of another cluster bear them."""
+        return self._last_block().mirrored
+
+    async def keep_ids_free(self, highest: int) -> None:
+        """Never give out ids up to this one, nor for a while above it: those will come next."""
+        async with self._producer_id_turn:
+            if highest > self.mirrored_ids:
+                await self._claim_producer_ids(highest + PRODUCER_ID_BLOCK)
+
+    def _last_block(self) -> ProducerIdBlock:
+        document = self._store.read(PRODUCER_IDS_PATH)
+        return ProducerIdBlock(self._node_id, 0, -1) if document is None else read_producer_ids(document.data)
+
+    async def _claim_producer_ids(self, mirrored: int = -1) -> ProducerIdBlock:
+        """The next block; or, with `mirrored`, only note that these belong to another cluster."""
+
         def decide(_done: Collection[Hashable]) -> list[Step[ProducerIdBlock]]:
-            document = self._store.read(PRODUCER_IDS_PATH)
-            first = 0 if document is None else read_producer_ids(document.data).last + 1
-            block = ProducerIdBlock(self._node_id, first, first + PRODUCER_ID_BLOCK - 1)
+            last = self._last_block()
+            first = max(last.last, last.mirrored) + 1
+            block = ProducerIdBlock(self._node_id, first, first + PRODUCER_ID_BLOCK - 1, last.mirrored)
+            if mirrored >= 0:
+                block = ProducerIdBlock(last.broker, last.first, last.last, max(last.mirrored, mirrored))
             version = self._store.version(PRODUCER_IDS_PATH)
             return [Step(first, block, [Write(PRODUCER_IDS_PATH, producer_ids_document(block), version)])]
 

@@ -8,6 +8,7 @@ from ottla.broker.coordination.runtime import GroupCoordinator
 from ottla.broker.coordination.sending import watched
 from ottla.broker.replication.partitions import Partitions
 from ottla.cluster.store import MetadataStore
+from ottla.config.topic import PROMOTING
 from ottla.model.clock import Clock
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import CONSUMER_OFFSETS, TopicPartition
@@ -75,6 +76,8 @@ class LocalMarkers:
                 transaction_version=marker.transaction_version,
             )
         found = self._partitions.get(partition)
+        if (source := found.log.rules.mirrors) and not source.startswith(PROMOTING):
+            return None  # no producer of this cluster has records here; its marker would take a record's offset
         result = found.append_marker(
             marker.producer_id,
             marker.producer_epoch,

@@ -1,8 +1,8 @@
 """ApiVersions, key 18, versions 0 to 4.
 
 Tells which APIs are served in which versions: exactly the table of handlers. A client too new for version 4 is
-answered in version 0 by the dispatcher. Features follow from the table: transaction version 2 where transactions are
-served, group version 1 where the new consumer groups are.
+answered in version 0 by the dispatcher. Ottla's own APIs are told to its own client alone. Features follow from the
+table: transaction version 2 where transactions are served, group version 1 where the new consumer groups are.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ottla.broker.handlers.context import Broker, Call
 from ottla.model.errors import ErrorCode
-from ottla.protocol.apis import ApiKey
+from ottla.protocol.apis import OWN, ApiKey
 from ottla.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -25,6 +25,8 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 FEATURES_EPOCH = 1
 """Clients take up features that come with a higher epoch than they know; ours follow from the version that runs."""
 TELLS_SOFTWARE_FROM = 3
+OWN_CLIENT = "ottla"
+"""What Ottla's client calls itself."""
 KNOWS_LEVEL_ZERO_FROM = 4
 """Java clients of version 3 fail on a feature whose lowest level is 0."""
 
@@ -56,10 +58,12 @@ def handle(broker: Broker, call: Call, request: ApiVersionsRequest) -> ApiVersio
         call.session.runs(request.client_software_name, request.client_software_version)
     call.session.asked_versions = True
     features = features_of({api.key for api in broker.served_apis})
+    own_client = call.version >= TELLS_SOFTWARE_FROM and request.client_software_name == OWN_CLIENT
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
             for api in broker.served_apis
+            if own_client or api.key not in OWN
         ],
         supported_features=[
             SupportedFeatureKey(name=feature.name, min_version=0, max_version=feature.level)

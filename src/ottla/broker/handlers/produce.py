@@ -16,8 +16,9 @@ from ottla.broker.handlers.common.leader_hints import hint_for_error
 from ottla.broker.handlers.context import CLOSE_CONNECTION, NO_RESPONSE, Broker, Call, Parked, Response
 from ottla.broker.handlers.producing.packing import PartitionOutcome, TopicOutcome, failed, pack
 from ottla.broker.handlers.producing.verification import Target, Targets, verify
-from ottla.broker.handlers.producing.waiting import Acknowledgement, Unsettled
+from ottla.broker.handlers.producing.waiting import Acknowledgement, Unsettled, awaited
 from ottla.broker.replication.partition import ACKS_ALL, Partition
+from ottla.broker.storage.validation import read_only
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import INTERNAL_TOPICS
 from ottla.model.rights import Operation, Resource
@@ -46,7 +47,9 @@ def handle(broker: Broker, call: Call, request: ProduceRequest) -> "Response | P
                 continue
             records = data.records or b""
             rules = partition.log.rules
-            if rules.may_take_long and (rules.schema_checks or partition.log.needs_recompression(records)):
+            if rules.may_take_long and (
+                rules.read_only or rules.schema_checks or partition.log.needs_recompression(records)
+            ):
                 return _prepare_and_append(broker, call, request, targets)
             if len(records) > FLAGS_POSITION and records[FLAGS_POSITION] & TRANSACTIONAL:
                 transactional = True
@@ -85,7 +88,7 @@ async def _append_when_verified(
     broker: Broker, call: Call, request: ProduceRequest, verified: Awaitable[Targets]
 ) -> Response:
     """The coordinator takes its time. This holds the connection, so that its batches stay in order."""
-    return await _awaited(_append_all(broker, call, request, await verified))
+    return await awaited(_append_all(broker, call, request, await verified))
 
 
 def _targets(broker: Broker, call: Call, topic: TopicProduceData) -> list[Target]:
@@ -183,7 +186,10 @@ async def _prepare_and_append(broker: Broker, call: Call, request: ProduceReques
     """The slow way, off the loop. It holds this connection, so that its batches stay in order."""
     for parts in targets:
         for number, (data, partition) in enumerate(parts):
-            if isinstance(partition, Partition) and data.records:
+            if isinstance(partition, Partition) and partition.log.rules.read_only:
+                # Before the partition would become part of a transaction, whose marker would be a record of our own.
+                parts[number] = Target(data, read_only(partition.log.rules))
+            elif isinstance(partition, Partition) and data.records:
                 refusal = await _schema_refusal(broker, partition, data.records)
                 if refusal is not None:
                     parts[number] = Target(data, refusal)
@@ -195,7 +201,7 @@ async def _prepare_and_append(broker: Broker, call: Call, request: ProduceReques
                 except ApiError:
                     continue  # appending meets the same error and answers it
     outcome = _append_transactional(broker, call, request, targets)
-    return await outcome if isinstance(outcome, Awaitable) else await _awaited(outcome)
+    return await outcome if isinstance(outcome, Awaitable) else await awaited(outcome)
 
 
 async def _schema_refusal(broker: Broker, partition: Partition, records: Buffer) -> ApiError | None:
@@ -207,11 +213,3 @@ async def _schema_refusal(broker: Broker, partition: Partition, records: Buffer)
     except ApiError as error:
         return error
     return None
-
-
-async def _awaited(outcome: Response | Parked) -> Response:
-    if not isinstance(outcome, Parked):
-        return outcome
-    done: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-    outcome.when_resolved(done.set_result)
-    return await done

@@ -126,6 +126,7 @@ RIGHTS: dict[ApiKey, tuple[Need, ...]] = {
     ApiKey.PUSH_TELEMETRY: _FOR_ANYBODY,
     ApiKey.LIST_CONFIG_RESOURCES: (_need(_cluster(_O.DESCRIBE_CONFIGS)),),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (_DESCRIBE_TOPICS,),
+    ApiKey.APPEND_MIRRORED: (_need(_cluster(_O.CLUSTER_ACTION)),),
 }
 """What is served, and what a client must be allowed for it. What may be denied is left out of the answer or refused in
 it; a request is refused as a whole only where the need is about all of it."""

@@ -223,7 +223,7 @@ class Partition(Replica):
         traffic.messages_in += result.record_count
         traffic.bytes_in += result.byte_count
         if self.readers or self.followers:
-            self._tell_appended(result.byte_count)
+            self.tell_appended(result.byte_count)
         return result
 
     def note_refused(self, records: Buffer) -> None:
@@ -248,7 +248,7 @@ class Partition(Replica):
         result = self.log.append_as_leader(records, self.leader_epoch, now_ms, origin=AppendOrigin.COORDINATOR)
         self.traffic.count_append(result.record_count, result.byte_count)
         if self.readers or self.followers:
-            self._tell_appended(result.byte_count)
+            self.tell_appended(result.byte_count)
         return result
 
     def append_marker(
@@ -274,10 +274,10 @@ class Partition(Replica):
             transaction_version=transaction_version,
         )  # fmt: skip
         if self.readers or self.followers:
-            self._tell_appended(result.byte_count, stable_before)
+            self.tell_appended(result.byte_count, stable_before)
         return result
 
-    def _tell_appended(self, size: int, stable_before: int | None = None) -> None:
+    def tell_appended(self, size: int, stable_before: int | None = None) -> None:
         tell(self.followers, size)
         if self._alone and self.readers:
             if stable_before is not None:

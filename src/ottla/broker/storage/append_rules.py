@@ -7,6 +7,7 @@ from ottla.config.topic import TopicSettings
 from ottla.protocol.compression import CODEC_NAMES, Codec
 
 LONG_MIN = -(2**63)
+NOTHING_FITS = -1
 _KEEP_CODEC = "producer"
 
 
@@ -20,12 +21,16 @@ class SchemaCheck(NamedTuple):
 class AppendRules:
     __slots__ = (
         "_levels", "batch_bytes_max", "cleanup_policy", "log_append_time", "looks_at_records", "may_take_long",
-        "needs_keys", "schema_checks", "segment_bytes", "target_codec", "timestamp_after_max_ms",
-        "timestamp_before_max_ms",
+        "mirrors", "needs_keys", "read_only", "schema_checks", "segment_bytes", "target_codec",
+        "timestamp_after_max_ms", "timestamp_before_max_ms",
     )  # fmt: skip
 
     def __init__(self, config: TopicSettings) -> None:
-        self.batch_bytes_max = config.max_message_bytes
+        self.mirrors = config.mirror_source
+        """What the topic is a copy of; it takes batches from there, and from nobody else."""
+        self.read_only = bool(config.mirror_source)
+        # No batch fits into a topic that producers may not write to: so the check costs the others nothing.
+        self.batch_bytes_max = NOTHING_FITS if self.read_only else config.max_message_bytes
         self.segment_bytes = config.segment_bytes
         self.log_append_time = config.message_timestamp_type == "LogAppendTime"
         self.timestamp_before_max_ms = config.message_timestamp_before_max_ms
@@ -37,8 +42,8 @@ class AppendRules:
         )
         self.target_codec = None if config.compression_type == _KEEP_CODEC else CODEC_NAMES[config.compression_type]
         self.schema_checks = _schema_checks(config)
-        self.may_take_long = self.target_codec is not None or bool(self.schema_checks)
-        """Whether batches may have to leave the loop before they are appended."""
+        self.may_take_long = self.target_codec is not None or bool(self.schema_checks) or self.read_only
+        """Whether batches may have to leave the loop before they are appended, or are not to be appended at all."""
         self._levels = {
             Codec.GZIP: config.compression_gzip_level,
             Codec.LZ4: config.compression_lz4_level,

@@ -105,6 +105,8 @@ class Log(ReadableLog):
     def reconfigure(self, config: TopicSettings) -> None:
         self.config = config
         self.rules = AppendRules(config)
+        if self.rules.read_only or self.producers.of_another_cluster:
+            self.producers.belong_to_another_cluster(another=self.rules.read_only)
         self._roll_rules = RollRules(config, self.tp, self.segments.active.base_offset)
         self.segments.active.index_interval_bytes = config.index_interval_bytes
 
@@ -195,10 +197,13 @@ class Log(ReadableLog):
             self.segments.active.transactions.add(AbortedTransaction(*ended))
             self._last_abort = offset
 
-    def append_as_follower(self, records: Buffer, now_ms: int) -> AppendResult:
+    def append_as_follower(
+        self, records: Buffer, now_ms: int, batches: list[tuple[int, BatchHeader]] | None = None
+    ) -> AppendResult:
         """Append batches that a leader has already checked and numbered; a last one cut short is left out."""
         self._check_alive()
-        batches = check_replicated(records, self.end_offset)
+        if batches is None:
+            batches = check_replicated(records, self.end_offset)
         if not batches:
             return AppendResult(self.end_offset, self.end_offset - 1, NO_TIMESTAMP, self.start_offset, False, 0, 0, 0)
         try:
@@ -370,6 +375,7 @@ class Log(ReadableLog):
             self._write_epochs()
         self.producers = rebuild_producers(self.snapshots, kept, end_offset, replicated=self.producers.replicated)
         self.producers.look_back = self._recent_producers
+        self.producers.belong_to_another_cluster(another=self.rules.read_only)
 
     def _recent_producers(self) -> ProducerState:
         return recent_producers(self.segments.all, self.end_offset)

@@ -111,6 +111,9 @@ class ProducerState:
         self._ended: OrderedDict[int, int] = OrderedDict()  # first offsets by the offset of the marker
         self._first_ended: int | None = None
         self._verifying: dict[int, Verification] = {}
+        self.of_another_cluster = False
+        """Whether batches bear another cluster's producer ids: of those only open transactions are remembered. The same
+        ids are given out here to other producers, whose batches must not be taken for theirs."""
         self.look_back: Callable[[], ProducerState] | None = None
         """What the end of the log tells of producers; asked once, when one of them may be known in part only."""
 
@@ -215,6 +218,8 @@ class ProducerState:
             return
         entry = self.entries.get(producer_id)
         if entry is None or entry.epoch != header.producer_epoch:
+            if self.of_another_cluster and not header.attributes & TRANSACTIONAL:
+                return
             entry = self._entry(header)
         entry.last_timestamp = timestamp
         delta = header.last_offset_delta
@@ -238,9 +243,13 @@ class ProducerState:
             del self._verifying[header.producer_id]
         first = entry.current_txn_first_offset
         if first == NO_OFFSET:
+            if self.of_another_cluster:
+                del self.entries[header.producer_id]
             return None
         entry.current_txn_first_offset = NO_OFFSET
         self._open.pop(first, None)
+        if self.of_another_cluster:
+            del self.entries[header.producer_id]
         if self.replicated:
             self._ended[offset] = first
             if self._first_ended is None or first < self._first_ended:
@@ -262,6 +271,12 @@ class ProducerState:
         open_now = [e for e in self.entries.values() if e.current_txn_first_offset != NO_OFFSET]
         open_now.sort(key=lambda entry: entry.current_txn_first_offset)
         self._open = OrderedDict((entry.current_txn_first_offset, entry.producer_id) for entry in open_now)
+
+    def belong_to_another_cluster(self, *, another: bool) -> None:
+        """Take the log for a mirror of another cluster's, or no more for one."""
+        if another:
+            self.entries = {known: e for known, e in self.entries.items() if e.current_txn_first_offset != NO_OFFSET}
+        self.of_another_cluster = another
 
     def first_unstable_offset(self) -> int | None:
         """The first offset of the oldest transaction that is open, or whose end is not known to be committed."""

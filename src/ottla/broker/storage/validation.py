@@ -12,6 +12,7 @@ from crc32c import crc32c
 
 from ottla.broker.storage.append_rules import AppendRules
 from ottla.broker.storage.record_errors import check_records, out_of_range
+from ottla.config.topic import PROMOTING
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.compression import Buffer, Codec, compress, decompress
 from ottla.protocol.errors import CorruptBatch
@@ -106,7 +107,18 @@ def _header_error(records: Buffer, reason: str) -> ApiError:
     return ApiError(ErrorCode.CORRUPT_MESSAGE, reason)
 
 
+def read_only(rules: AppendRules) -> ApiError:
+    """What a producer is told: a code that none of them tries again."""
+    source = rules.mirrors.removeprefix(PROMOTING)
+    return ApiError(
+        ErrorCode.POLICY_VIOLATION,
+        f"the topic is a read-only mirror of {source}: write there, or promote it (ottla mirror promote)",
+    )
+
+
 def _too_large(size: int, rules: AppendRules) -> ApiError:
+    if rules.read_only:
+        return read_only(rules)
     return ApiError(
         ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, max.message.bytes is {rules.batch_bytes_max}"
     )

@@ -8,7 +8,7 @@ from ottla.cli.common.options import ToolParser, add_connection_options
 from ottla.cli.common.output import complain, print_json
 from ottla.client.cluster import Broker, Cluster
 from ottla.client.errors import ClientError
-from ottla.protocol.apis import API, ApiKey
+from ottla.protocol.apis import API, OWN, ApiKey
 from ottla.protocol.messages.api_versions import ApiVersion
 
 # Spoken between brokers and controllers only: their absence tells a client nothing.
@@ -26,6 +26,7 @@ INTERNAL = frozenset(
         ApiKey.CONTROLLER_REGISTRATION,
         ApiKey.ASSIGN_REPLICAS_TO_DIRS,
         ApiKey.UPDATE_RAFT_VOTER,
+        *OWN,
     }
 )
 

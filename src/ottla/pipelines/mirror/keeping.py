@@ -6,20 +6,33 @@ It runs in a thread of the driver. A cluster that does not answer is told once, 
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+
+import msgspec
 
 from ottla.client.cluster import Cluster
 from ottla.client.groups import commit_offsets, group_offsets, list_groups
 from ottla.client.producer_settings import producer_settings
 from ottla.client.settings import client_settings
-from ottla.model.errors import ApiError, ErrorCode, OttlaError
+from ottla.model.errors import ApiError, OttlaError
 from ottla.model.names import TopicPartition
 from ottla.pipelines.durations import seconds_of
 from ottla.pipelines.mirror import naming
 from ottla.pipelines.mirror.deciding import checkpoints, forward_only
+from ottla.pipelines.mirror.following import (
+    HAS_MEMBERS,
+    Looks,
+    MirroredTopics,
+    copy_groups,
+    follow_starts,
+    look,
+    mirrored_topics,
+)
 from ottla.pipelines.mirror.formats import Checkpoint, Heartbeat, OffsetSync
 from ottla.pipelines.mirror.offset_map import OffsetMap, from_record, to_tombstone
 from ottla.pipelines.mirror.spec import Flow
-from ottla.pipelines.mirror.topics import ensure_compacted, keep_settings
+from ottla.pipelines.mirror.topics import ensure_compacted, keep_acls, keep_settings
+from ottla.pipelines.runner.state_folder import StateFolder
 from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
 from ottla.spark.reading import resolving
@@ -30,7 +43,11 @@ from ottla.spark.writing.copied import Note
 from ottla.spark.writing.notes import send_notes
 
 LOOK_SECONDS = 0.2
-_HAS_MEMBERS = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS})
+SEEN_SECONDS = 1.0
+SEEN = "seen.json"
+"""In a flow's folder: what was last known of the source."""
+PAUSED = "paused"
+"""In a flow's folder: as long as it is there the flow rests."""
 
 Tell = Callable[[str, str], None]
 """The flow, and what there is to say."""
@@ -48,8 +65,11 @@ class FlowKeeper:
         tell: Tell,
         *,
         has_reverse: bool = False,
+        folder: StateFolder | None = None,
     ) -> None:
         self.flow = flow
+        self._folder = folder
+        self._looks = Looks()
         self._has_reverse = has_reverse
         self._clusters = [*clusters]
         self._settings = {"source": producer_settings(source), "target": producer_settings(target)}
@@ -64,21 +84,35 @@ class FlowKeeper:
         self._sent: dict[tuple[str, str, int], Checkpoint] = {}
         self._synced: dict[TopicPartition, int] = {}
         self._jobs = [(seconds_of(flow.settings_interval), self._keep_settings)] if flow.settings else []
+        if flow.acls:
+            self._jobs.append((seconds_of(flow.settings_interval), self._keep_acls))
+        if flow.is_standby:
+            self._jobs.append((seconds_of(flow.settings_interval), self._follow_starts))
+            self._jobs.append((SEEN_SECONDS, self._note_ends))
         if flow.group_offsets != "off":
-            self._jobs.append((seconds_of(flow.group_interval), self._keep_groups))
+            groups = self._copy_groups if flow.is_standby else self._keep_groups
+            self._jobs.append((seconds_of(flow.group_interval), groups))
         if flow.heartbeats:
             self._jobs.append((seconds_of(flow.heartbeat_interval), self._beat))
         self._due = [0.0] * len(self._jobs)
 
     def look(self, now: float) -> None:
         """Do what is due."""
+        if self._is_paused:
+            return
         for number, (seconds, job) in enumerate(self._jobs):
             if now >= self._due[number]:
                 self._due[number] = now + seconds
                 self._attempt(job)
 
+    @property
+    def _is_paused(self) -> bool:
+        return self._folder is not None and (self._folder.path / PAUSED).exists()
+
     def settle(self) -> None:
         """Do all of it once more: what was copied last counts, too."""
+        if self._is_paused:
+            return
         for _, job in self._jobs:
             self._attempt(job)
 
@@ -111,6 +145,33 @@ class FlowKeeper:
         listed = loop.run(resolving.find_partitions(source, Subscription(pattern=".*")))
         for topic in naming.refused_loops(self.flow, {at.topic for at in listed}, self._clusters):
             self._say(f"{topic} would be a loop: by its name it comes from {self.flow.target}")
+
+    def _keep_acls(self) -> None:
+        for text in loop.run(keep_acls(self._on_source(), self._on_target(), self.flow, self._clusters)):
+            self._say(text)
+
+    def _mirrored(self) -> MirroredTopics:
+        source = self._on_source()
+        loop.run(source.metadata([]))
+        return loop.run(
+            mirrored_topics(
+                self._on_target(), lambda topic: naming.takes(self.flow, topic, self._clusters), source.cluster_id
+            )
+        )
+
+    def _copy_groups(self) -> None:
+        mirrored = self._mirrored()
+        wants = partial(naming.wants_group, self.flow)
+        loop.run(copy_groups(self._on_source(), self._on_target(), wants, mirrored))
+
+    def _follow_starts(self) -> None:
+        loop.run(follow_starts(self._on_source(), self._on_target(), self._mirrored()))
+
+    def _note_ends(self) -> None:
+        mirrored = self._mirrored()
+        seen = loop.run(look(self._on_source(), self._on_target(), mirrored, self._looks))
+        if self._folder is not None and mirrored.partitions:
+            self._folder.write(SEEN, msgspec.to_builtins(seen))
 
     def _keep_groups(self) -> None:
         """In this order: the map then knows every record that a group had read when it was asked."""
@@ -194,7 +255,7 @@ class FlowKeeper:
         try:
             loop.run(commit_offsets(target, group, moves))
         except ApiError as error:
-            if error.code not in _HAS_MEMBERS:
+            if error.code not in HAS_MEMBERS:
                 raise
 
     # Both ends.

@@ -9,7 +9,7 @@ from ottla.client.groups import group_offsets
 from ottla.client.settings import client_settings
 from ottla.model.errors import OttlaError
 from ottla.model.names import TopicPartition
-from ottla.pipelines.mirror.flows import deploy_flow, flow_name
+from ottla.pipelines.mirror.flows import deploy_flow, flow_name, is_paused
 from ottla.pipelines.mirror.spec import Mirror
 from ottla.pipelines.runner.looking import look_at
 from ottla.spark import loop
@@ -35,6 +35,7 @@ def look_at_flows(mirror: Mirror, path: Path, state_dir: Path) -> list[dict[str,
             records, oldest = None, None
         seconds = None if oldest is None else max(0.0, time.time() - oldest)
         status |= {"lag_records": records, "lag_seconds": 0.0 if records == 0 else seconds}
+        status |= {"paused": is_paused(mirror, flow, state_dir), "standby": flow.is_standby}
         found.append(status)
     return found
 

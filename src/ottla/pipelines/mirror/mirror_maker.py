@@ -21,8 +21,7 @@ _WITHOUT_EFFECT: Mapping[str, str] = {
     "refresh.topics.interval.seconds": "topics are found with every batch",
     "refresh.groups.enabled": "groups are looked for in every round of checkpoints",
     "refresh.groups.interval.seconds": "groups are looked for in every round of checkpoints",
-    "sync.topic.acls.enabled": "ACLs are not copied yet",
-    "sync.topic.acls.interval.seconds": "ACLs are not copied yet",
+    "sync.topic.acls.interval.seconds": "ACLs are looked at as often as settings: sync.topic.configs.interval.seconds",
     "offset.lag.max": "offsets are translated exactly, however far behind a group is",
     "exactly.once.source.support": "every batch is one transaction of the target",
     "tasks.max": "Spark has as many tasks as --master gives it cores",
@@ -41,7 +40,8 @@ _FLOW_KEYS = frozenset({
     "replication.factor", "replication.policy.class", "replication.policy.separator", "sync.group.offsets.enabled",
     "sync.group.offsets.interval.seconds", "emit.checkpoints.enabled", "emit.checkpoints.interval.seconds",
     "emit.heartbeats.enabled", "emit.heartbeats.interval.seconds", "sync.topic.configs.enabled",
-    "sync.topic.configs.interval.seconds", "config.properties.exclude", "config.properties.blacklist",
+    "sync.topic.configs.interval.seconds", "sync.topic.acls.enabled", "config.properties.exclude",
+    "config.properties.blacklist",
     "offset-syncs.topic.location", "consumer.auto.offset.reset",
 })  # fmt: skip
 
@@ -104,6 +104,7 @@ def _flow(given: Mapping[str, str], source: str, target: str) -> dict[str, Any]:
         flow["group_interval"] = f"{min(shortest)} seconds"
     flow["heartbeats"] = get.flag("emit.heartbeats.enabled", default=True)
     flow["settings"] = get.flag("sync.topic.configs.enabled", default=True)
+    flow["acls"] = get.flag("sync.topic.acls.enabled", default=True)
     if (replicas := get.text("replication.factor")) is not None:
         flow["replication_factor"] = int(replicas)
     if (start := get.text("consumer.auto.offset.reset")) is not None:
@@ -178,7 +179,7 @@ def from_flags(consumer: Mapping[str, str], producer: Mapping[str, str], include
     flow = {
         "from": "source", "to": "target", "topics": _list(include), "names": "keep", "exclude": ["__.*"],
         "start": consumer.get("auto.offset.reset", "latest"),
-        "heartbeats": False, "settings": False, "group_offsets": "off",
+        "heartbeats": False, "settings": False, "acls": False, "group_offsets": "off",
         "compression": producer.get("compression.type", "lz4"),
     }  # fmt: skip
     used = {"bootstrap.servers", "auto.offset.reset", "group.id", *_CLIENT}

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from ottla.pipelines.cluster_lint import client_problems
-from ottla.pipelines.durations import seconds_of
+from ottla.pipelines.durations import bytes_of, seconds_of
 from ottla.pipelines.errors import InvalidPipeline
 from ottla.pipelines.loading import Document, load
 from ottla.pipelines.registry import hint
@@ -24,6 +24,15 @@ EXCLUDED_SETTINGS = (
 )  # fmt: skip
 """What MirrorMaker 2 leaves out: these belong to a cluster and not to the data."""
 
+NOT_OF_STANDBY: Mapping[str, str] = {
+    "provenance": "records stay as they are; loops are known by the topics' mirror.source",
+    "compression": "batches stay as they are",
+    "start": "a standby begins where the source's log does",
+    "heartbeats": "records stay as they are; `ottla mirror status` tells how the flow gets on",
+    "heartbeat_interval": "there are no heartbeats",
+}
+"""Keys that mean nothing where offsets are kept, and why."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 
@@ -37,6 +46,8 @@ class Flow(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True
     exclude: tuple[str, ...] = EXCLUDED_TOPICS
     names: Literal["prefix", "keep"] = "prefix"
     """`east.orders`, or `orders`."""
+    offsets: Literal["translate", "keep"] = "translate"
+    """`keep`: a standby. Batches go to an Ottla cluster as they are, and its topics are read-only until promoted."""
     start: Literal["earliest", "latest"] = "earliest"
     on_loss: Literal["stop", "continue"] = "stop"
     """What to do if the source has been trimmed, truncated or made anew before it was read."""
@@ -49,6 +60,12 @@ class Flow(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True
     """Whether settings of topics are kept in step."""
     exclude_settings: tuple[str, ...] = EXCLUDED_SETTINGS
     settings_interval: str = "10 seconds"
+    acls: bool = True
+    """Whether rules for the topics by name are copied, as often as settings."""
+    throttle: str | int | None = None
+    """At most so many bytes a second, `20 MB` for instance."""
+    limits: Limits | None = None
+    """The flow's own in place of the mirror's."""
     replication_factor: int | None = None
     """Of topics that are made; by default the target's brokers decide."""
     provenance: bool = True
@@ -60,6 +77,14 @@ class Flow(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True
     @property
     def name(self) -> str:
         return f"{self.source}-{self.target}"
+
+    @property
+    def is_standby(self) -> bool:
+        return self.offsets == "keep"
+
+    @property
+    def bytes_per_second(self) -> int | None:
+        return None if self.throttle is None else bytes_of(self.throttle)
 
 
 class Mirror(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -94,10 +119,28 @@ def read_mirror(values: Any) -> tuple[Mirror | None, list[Problem]]:
     if isinstance(values, Mapping) and isinstance(values.get("flows"), list):
         for number, flow in enumerate(values["flows"]):
             problems += read_struct(flow, Flow, f"flows[{number}]", "a flow")[1]
+            problems += _meaningless(flow, f"flows[{number}]")
     if problems:
         return None, problems
     mirror, problems = read_struct(values, Mirror, "", "a mirror")
-    return mirror, problems if mirror is None else problems + _wrong(mirror)
+    if mirror is None:
+        return None, problems
+    problems += _wrong(mirror)
+    flows = [
+        msgspec.structs.replace(flow, heartbeats=False, provenance=False) if flow.is_standby else flow
+        for flow in mirror.flows
+    ]
+    return msgspec.structs.replace(mirror, flows=flows), problems
+
+
+def _meaningless(flow: Any, place: str) -> list[Problem]:
+    if not isinstance(flow, Mapping) or flow.get("offsets") != "keep":
+        return []
+    return [
+        (f"{place}.{key}", f"means nothing with `offsets: keep`, leave it out: {why}")
+        for key, why in NOT_OF_STANDBY.items()
+        if key in flow
+    ]
 
 
 def _wrong(mirror: Mirror) -> list[Problem]:
@@ -121,6 +164,15 @@ def _wrong(mirror: Mirror) -> list[Problem]:
     return problems
 
 
+def _wrong_standby(flow: Flow) -> list[Problem]:
+    problems: list[Problem] = []
+    if flow.names != "keep":
+        problems.append(("names", "`offsets: keep` wants `names: keep`: clients go on with the same topics"))
+    if flow.group_offsets == "checkpoints":
+        problems.append(("group_offsets", "offsets are the same at both ends: `write` them, or `off`"))
+    return problems
+
+
 def _wrong_flow(flow: Flow, clusters: list[str]) -> list[Problem]:
     problems: list[Problem] = []
     for key, name in (("from", flow.source), ("to", flow.target)):
@@ -138,13 +190,17 @@ def _wrong_flow(flow: Flow, clusters: list[str]) -> list[Problem]:
                 re.compile(pattern)
             except re.error as error:
                 problems.append((key, f"`{pattern}` is not a regular expression: {error}"))
+    if flow.is_standby:
+        problems += _wrong_standby(flow)
     if flow.names == "keep" and not flow.provenance:
         problems.append(("provenance", "under kept names it is what loops are known by: leave it on"))
     if flow.replication_factor is not None and flow.replication_factor < 1:
         problems.append(("replication_factor", "wants at least 1"))
-    for key in ("group_interval", "settings_interval", "heartbeat_interval"):
+    for key in ("group_interval", "settings_interval", "heartbeat_interval", "throttle"):
+        given_here = getattr(flow, key)
         try:
-            seconds_of(getattr(flow, key))
+            if given_here is not None:
+                bytes_of(given_here) if key == "throttle" else seconds_of(given_here)
         except ValueError as error:
             problems.append((key, str(error)))
     return problems

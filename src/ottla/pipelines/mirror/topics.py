@@ -3,16 +3,21 @@
 from collections.abc import Iterable, Mapping
 
 from ottla.client import admin
-from ottla.client.admin import BROKER_DEFAULT, ConfigSource, Resource, ResourceType
+from ottla.client.acls import create_acls, describe_acls
+from ottla.client.admin import BROKER_DEFAULT, ConfigSource, ResourceType
+from ottla.client.admin import Resource as ConfigResource
 from ottla.client.cluster import Cluster
 from ottla.client.settings import client_settings
+from ottla.model.acls import AclFilter
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
+from ottla.model.rights import Resource
 from ottla.pipelines.mirror import naming
-from ottla.pipelines.mirror.deciding import left_out, settings_work, topic_work
+from ottla.pipelines.mirror.deciding import acl_work, left_out, settings_work, topic_work
 from ottla.pipelines.mirror.spec import Flow
 from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
+from ottla.spark.copying.words import SETTING as MIRROR_SOURCE
 
 COMPACT = {"cleanup.policy": "compact"}
 
@@ -50,21 +55,49 @@ async def ensure_compacted(cluster: Cluster, flow: Flow, topic: str) -> None:
         await make_topic(cluster, flow, topic, 1, COMPACT)
 
 
-async def keep_settings(source: Cluster, target: Cluster, flow: Flow, clusters: list[str]) -> list[str]:
-    """Bring the settings of all mirrored topics in step; what was changed or left out, in words."""
+async def mirrored_pairs(source: Cluster, target: Cluster, flow: Flow, clusters: list[str]) -> dict[str, str]:
+    """The topics of the source that are in the target, and what they are called there."""
     there = {topic.name for topic in await admin.list_topics(target)}
     pairs = {
         topic.name: naming.remote_name(flow, topic.name, clusters)
         for topic in await admin.list_topics(source)
         if not topic.internal and naming.takes(flow, topic.name, clusters)
     }
-    pairs = {here: remote for here, remote in pairs.items() if remote in there}
+    return {here: remote for here, remote in pairs.items() if remote in there}
+
+
+async def keep_acls(source: Cluster, target: Cluster, flow: Flow, clusters: list[str]) -> list[str]:
+    """Copy what rules there are for mirrored topics; what was added or left out, in words."""
+    everything = AclFilter(resource=Resource.TOPIC)
+    try:
+        rules = await describe_acls(source, everything)
+        there = await describe_acls(target, everything)
+    except ApiError as error:
+        if error.code is ErrorCode.SECURITY_DISABLED:
+            return []
+        raise
+    pairs = await mirrored_pairs(source, target, flow, clusters)
+    work = acl_work(rules, there, pairs, may_write=flow.is_standby)
+    if work.create:
+        await create_acls(target, work.create)
+    return [
+        *(f"rule added: {binding}" for binding in work.create),
+        *(f"rule that stays behind: {binding}" for binding in work.left_out),
+    ]
+
+
+async def keep_settings(source: Cluster, target: Cluster, flow: Flow, clusters: list[str]) -> list[str]:
+    """Bring the settings of all mirrored topics in step; what was changed or left out, in words."""
+    pairs = await mirrored_pairs(source, target, flow, clusters)
     ours, theirs = await _settings(source, pairs), await _settings(target, pairs.values())
     said = []
+    kept = {*flow.exclude_settings, MIRROR_SOURCE}
     for here, remote in pairs.items():
-        work = settings_work(ours[here], theirs[remote], flow.exclude_settings)
+        work = settings_work(ours[here], theirs[remote], kept)
         if work:
-            await admin.alter_configs(target, Resource(ResourceType.TOPIC, remote), add=work.set, delete=[*work.reset])
+            await admin.alter_configs(
+                target, ConfigResource(ResourceType.TOPIC, remote), add=work.set, delete=[*work.reset]
+            )
             changed = [
                 *(f"{name}={value}" for name, value in work.set.items()),
                 *(f"{name} reset" for name in work.reset),
@@ -77,7 +110,7 @@ async def keep_settings(source: Cluster, target: Cluster, flow: Flow, clusters: 
 
 async def _settings(cluster: Cluster, topics: Iterable[str]) -> dict[str, dict[str, str]]:
     """What was set for the topics themselves; defaults and what brokers say are each cluster's own."""
-    wanted = [Resource(ResourceType.TOPIC, topic) for topic in topics]
+    wanted = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
     if not wanted:
         return {}
     return {

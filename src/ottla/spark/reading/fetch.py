@@ -1,6 +1,7 @@
 """The executor's side of a read: a range of offsets becomes Arrow batches, fetched ahead of what is decoded."""
 
 import logging
+import time
 from collections.abc import AsyncIterator, Generator, Iterator
 
 import pyarrow as pa
@@ -13,14 +14,18 @@ from ottla.spark.errors import DataLoss
 from ottla.spark.reading.decode import Decoder
 from ottla.spark.reading.offsets import OffsetRange
 from ottla.spark.reading.options import ReadOptions
+from ottla.spark.reading.pacing import Pace
 from ottla.spark.worker_heap import freeze_modules
 
 logger = logging.getLogger(__name__)
 
 
-def read_range(wanted: OffsetRange, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+def read_range(
+    wanted: OffsetRange, options: ReadOptions, bytes_per_second: float | None = None
+) -> Iterator[pa.RecordBatch]:
     """The records of a range, which may be fewer than its offsets: compaction and transactions leave gaps."""
     freeze_modules()
+    pace = None if bytes_per_second is None else Pace(bytes_per_second, time.monotonic)
     start: int | None = wanted.start
     while start is not None and start < wanted.end:
         decoder = Decoder(
@@ -31,15 +36,19 @@ def read_range(wanted: OffsetRange, options: ReadOptions) -> Iterator[pa.RecordB
             committed=options.consumer.fetch.committed,
             check_crcs=options.consumer.check_crcs,
         )
-        start = yield from _read(wanted, decoder, options)
+        start = yield from _read(wanted, decoder, options, pace)
 
 
-def _read(wanted: OffsetRange, decoder: Decoder, options: ReadOptions) -> Generator[pa.RecordBatch, None, int | None]:
+def _read(
+    wanted: OffsetRange, decoder: Decoder, options: ReadOptions, pace: Pace | None
+) -> Generator[pa.RecordBatch, None, int | None]:
     """Read until the end, or until records turn out to be gone: then the offset to go on from, if there is one."""
     go_on: int | None = None
     try:
         for fetched in _fetches(OffsetRange(wanted.partition, decoder.next_offset, wanted.end), options):
             yield from decoder.feed(fetched.records, fetched.aborted)
+            if pace is not None:
+                time.sleep(pace.pause_s(len(fetched.records)))
     except (OffsetOutOfRange, TopicReplaced, ApiError) as error:
         go_on = _after_loss(error, decoder.next_offset, wanted, options)
     last = decoder.flush()

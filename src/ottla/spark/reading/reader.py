@@ -24,8 +24,10 @@ from ottla.spark.connections import shared_cluster
 from ottla.spark.errors import DataLoss, InvalidOption
 from ottla.spark.reading import resolving
 from ottla.spark.reading.fetch import read_range
+from ottla.spark.reading.flow_option import NO_FLOW, FlowOption
 from ottla.spark.reading.offsets import OffsetRange, Offsets, StreamOffset, TopicIds, divide, limit_rows, waiting_rows
 from ottla.spark.reading.options import BoundKind, ReadOptions, parse_read_options
+from ottla.spark.reading.pacing import share
 
 logger = logging.getLogger(__name__)
 
@@ -37,15 +39,18 @@ _HAS_MEMBERS = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERAT
 
 
 class RangePartition(InputPartition):
-    """What one task reads."""
+    """What one task reads, and how fast it may."""
 
-    def __init__(self, range_: OffsetRange) -> None:
+    def __init__(self, range_: OffsetRange, bytes_per_second: float | None = None) -> None:
         super().__init__(range_)
+        self.bytes_per_second = bytes_per_second
 
 
 def _read(partition: InputPartition, options: ReadOptions) -> Iterator[pa.RecordBatch]:
     # Where nothing is to be read Spark still starts one task, with a partition that is None.
-    return read_range(partition.value, options) if partition.value is not None else iter(())
+    if partition.value is None:
+        return iter(())
+    return read_range(partition.value, options, getattr(partition, "bytes_per_second", None))
 
 
 class BatchReader(DataSourceReader):
@@ -87,8 +92,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     complete, so `start` is what the query's group may commit. `commit(end)` comes later, and never for the last batch.
     """
 
-    def __init__(self, options: Mapping[str, str]) -> None:
+    def __init__(self, options: Mapping[str, str], flow: FlowOption = NO_FLOW) -> None:
         self._options = parse_read_options(options, streaming=True)
+        self._flow = flow
         self._initial: StreamOffset | None = None
         self._target: dict[TopicPartition, int] | None = None
         self._latest: dict[TopicPartition, int] | None = None
@@ -126,7 +132,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # Planning and reading.
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
-        return [RangePartition(part) for part in loop.run(self._plan(start, end))]
+        ranges = loop.run(self._plan(start, end))
+        rate = share(self._flow.bytes_per_second, len(ranges))
+        return [RangePartition(part, rate) for part in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(partition, self._options)
@@ -176,6 +184,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     async def _next_offset(self, start_json: dict[str, object], limit: ReadLimit) -> dict[str, object]:
         start = StreamOffset.from_json(start_json)
         await self._show_in_group(start)
+        if self._flow.is_paused:
+            return start_json
         seen_before = self._topic_ids
         latest = (
             await self._find_latest(start.offsets)

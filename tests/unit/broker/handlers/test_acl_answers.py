@@ -42,6 +42,7 @@ from ottla.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
 )
+from ottla.protocol.messages.append_mirrored import AppendMirroredRequest, MirroredPartition, MirroredTopic
 from ottla.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from ottla.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.protocol.messages.create_acls import AclCreation, CreateAclsRequest
@@ -515,6 +516,14 @@ CASES = [
         [(WRITE_TRANSACTION, [30, 30]), (READ_GROUP, [29, 29]), ((_O.READ, _R.TOPIC, "b"), [29])],
     ),
     Case("EndTxn", lambda world, version: EndTxnRequest(transactional_id="x"), [53], [(WRITE_TRANSACTION, [])]),
+    Case(
+        "AppendMirrored",
+        lambda world, version: AppendMirroredRequest(
+            1, [MirroredTopic(name, "x", [MirroredPartition()]) for name in "ab"]
+        ),
+        [31, 31],
+        [(cluster(_O.ALTER), [31, 31]), (cluster(_O.CLUSTER_ACTION), [])],
+    ),
     Case(
         "WriteTxnMarkers",
         write_markers,

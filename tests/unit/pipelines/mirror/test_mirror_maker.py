@@ -33,12 +33,12 @@ def test_mm2_properties() -> None:
     assert (flow.source, flow.target, flow.names, flow.group_offsets) == ("east", "west", "prefix", "write")
     assert (flow.topics, flow.exclude, flow.groups) == (["orders.*", "payments"], (r".*\.tmp",), ["shop.*"])
     assert (flow.group_interval, flow.heartbeat_interval, flow.replication_factor) == ("5 seconds", "2 seconds", 1)
+    assert flow.acls is (parse_properties(MM2).get("sync.topic.acls.enabled", "true") == "true")
     assert mirror.clusters["east"].bootstrap == "e1:9092,e2:9092"
     assert mirror.clusters["west"].client == {"client.id": "mm", "security.protocol": "SSL"}
     assert notes == [
         "east.consumer.fetch.min.bytes is not known here",
         "replicaton.factor is not known here",
-        "sync.topic.acls.enabled has no effect: ACLs are not copied yet",
         "tasks.max has no effect: Spark has as many tasks as --master gives it cores",
     ]
 

@@ -107,6 +107,15 @@ class Acknowledgement:
         self._waits.clear()
 
 
+async def awaited(outcome: Response | Parked) -> Response:
+    """For whoever had to wait for something else before it could append, and holds the connection anyway."""
+    if not isinstance(outcome, Parked):
+        return outcome
+    done: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+    outcome.when_resolved(done.set_result)
+    return await done
+
+
 def _timed_out() -> ApiError:
     return ApiError(ErrorCode.REQUEST_TIMED_OUT, "the replicas did not get the records within the request's time")
 
