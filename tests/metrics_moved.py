@@ -218,7 +218,9 @@ MOVED_BY: dict[str, tuple[str, ...]] = {
     "tests/unit/broker/handlers/test_metrics_moves.py::test_rates_move_with_their_counters": (
         "kafka_server_group_coordinator_metrics_offset_expiration_rate",
         "kafka_server_socket_server_metrics_failed_authentication_rate",
+        "kafka_server_socket_server_metrics_failed_reauthentication_rate",
         "kafka_server_socket_server_metrics_successful_authentication_rate",
+        "kafka_server_socket_server_metrics_successful_reauthentication_rate",
     ),
     "tests/unit/broker/handlers/test_metrics_moves.py::test_what_servers_of_zookeeper_say_is_told": (
         "zookeeper_leaderuptime",
@@ -253,6 +255,13 @@ MOVED_BY: dict[str, tuple[str, ...]] = {
     "tests/unit/broker/security/test_authenticators.py::test_a_login_sees_the_newest_password_and_is_counted": (
         "kafka_server_socket_server_metrics_failed_authentication_total",
         "kafka_server_socket_server_metrics_successful_authentication_total",
+    ),
+    "tests/unit/broker/security/test_authenticators.py::test_a_session_that_is_renewed_counts_apart_and_is_timed": (
+        "kafka_server_socket_server_metrics_failed_reauthentication_total",
+        "kafka_server_socket_server_metrics_reauthentication_latency_avg",
+        "kafka_server_socket_server_metrics_reauthentication_latency_max",
+        "kafka_server_socket_server_metrics_successful_authentication_no_reauth_total",
+        "kafka_server_socket_server_metrics_successful_reauthentication_total",
     ),
 }
 """The tests look these up themselves, and fail when one of them does not move."""

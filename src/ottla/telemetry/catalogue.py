@@ -9,6 +9,7 @@ from ottla.telemetry.declared import (
     exporter,
     groups,
     host,
+    logins,
     logs,
     network,
     replicas,
@@ -28,6 +29,7 @@ __all__ = [
     "exporter",
     "groups",
     "host",
+    "logins",
     "logs",
     "network",
     "replicas",
@@ -103,24 +105,6 @@ BYTES_OUT = _declare(
     "Bytes sent to clients and other brokers.",
     ("listener",),
 )
-LOGINS = _declare(
-    "kafka_server_socket_server_metrics_successful_authentication_total",
-    _SOCKETS,
-    "successful-authentication-total",
-    Kind.COUNTER,
-    "logins",
-    "Logins by SASL that succeeded, those that renewed a session among them.",
-    ("listener",),
-)
-LOGINS_FAILED = _declare(
-    "kafka_server_socket_server_metrics_failed_authentication_total",
-    _SOCKETS,
-    "failed-authentication-total",
-    Kind.COUNTER,
-    "logins",
-    "Logins by SASL that failed.",
-    ("listener",),
-)
 CONNECTION_CREATION_RATE = _rate(
     CONNECTIONS_CREATED, "connection-creation-rate", also=("kafka_server_socketservermetrics_connection_creation_rate",)
 )
@@ -129,8 +113,6 @@ CONNECTION_CLOSE_RATE = _rate(
 )
 BYTES_IN_RATE = _rate(BYTES_IN, "incoming-byte-rate")
 BYTES_OUT_RATE = _rate(BYTES_OUT, "outgoing-byte-rate")
-LOGINS_FAILED_RATE = _rate(LOGINS_FAILED, "failed-authentication-rate")
-LOGIN_RATE = _rate(LOGINS, "successful-authentication-rate")
 AUDIT_DROPPED = _declare(
     "kafka_server_auditlog_dropped_total",
     "kafka.server:type=AuditLog,name=Dropped",

@@ -50,6 +50,7 @@ class Dispatcher:
         self._loop = loop
         self._handlers = load_handlers()
         self.quotas = broker.quotas
+        self.login_counts = broker.authenticators.counts
         show_quotas(broker.quotas, broker.telemetry, lambda: int(broker.clock.monotonic() * 1000))
         self.telemetry = broker.telemetry
         self.telemetry.observe(catalogue.REQUESTS, self._read_requests)

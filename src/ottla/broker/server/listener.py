@@ -229,9 +229,12 @@ class Server:
                 return
             if session.authentication is Authentication.NOT_NEEDED:  # else SASL says who it is
                 session.authenticated(principal)
+                self._dispatcher.login_counts.accepted(session.listener, can_renew=False)
             self._serve(channel, session)
 
-        def failed(why: str) -> None:
+        def failed(why: str, *, went_away: bool = False) -> None:
+            if not went_away:
+                self._dispatcher.login_counts.refused(session.listener)
             logger.info(
                 "Failed authentication with /%s (channelId=%s) (SSL handshake failed): %s",
                 session.host,
