@@ -16,8 +16,9 @@ With `metrics.listener=127.0.0.1:9404` (or a port alone) a broker serves what it
     curl http://127.0.0.1:9404/metrics
 
 `ottla up` and `ottla cluster` do that by themselves, on a free port of this machine that they name; `--set
-metrics.listener=` turns it off. Whoever accepts OpenMetrics gets it. Nobody is asked who they are: let only your
-monitoring reach that address. Inside the process `node.telemetry.snapshot()` reads the same.
+metrics.listener=` turns it off. Whoever accepts OpenMetrics gets it. Nobody is asked who they are unless
+`metrics.listener.login` says so ([security](security.md)): without it, let only your monitoring reach that address.
+Inside the process `node.telemetry.snapshot()` reads the same.
 
 ## Names
 
