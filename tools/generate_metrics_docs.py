@@ -75,7 +75,11 @@ Of the metrics that Kafka 4.3 documents these have nothing to count: `raft-metri
 `MetadataLoader` and `SnapshotEmitter` (metadata is in SQLite or ZooKeeper), share groups, tiered storage, fetch
 conversions and `TemporaryMemoryBytes` (nothing is converted for old clients),
 `ElectionFromEligibleLeaderReplicasPerSec`, `TimedOutBrokerHeartbeatCount`, `LastAppliedRecordLagMs`, the event queue of
-the group coordinator, and what is about the JVM.
+the group coordinator, `NumGroupsDead` (a dead group is gone), `DeprecatedRequestsPerSec`, and what is about the JVM.
+
+These could be counted and are not: `remainingSegmentsToRecover` (a log is opened as a whole: `remaininglogstorecover`
+falls), `queue-size` of each kind of quota (a client that has to wait is muted, by whichever quota: how long is told by
+`..._throttle_time`), `MinFetchRate` of the fetchers (`replicafetchermanager_maxlag` says what it is asked for).
 
 ## All of them
 

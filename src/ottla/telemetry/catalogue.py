@@ -9,6 +9,7 @@ from ottla.telemetry.declared import (
     exporter,
     groups,
     host,
+    limits,
     logins,
     logs,
     network,
@@ -29,6 +30,7 @@ __all__ = [
     "exporter",
     "groups",
     "host",
+    "limits",
     "logins",
     "logs",
     "network",
@@ -178,6 +180,24 @@ QUOTA_TIME_WAIT = _declare(
     Kind.GAUGE,
     "milliseconds",
     "How long they were held up, on average of the times that they were.",
+    _SHARERS,
+)
+QUOTA_TIME_EXEMPT = _declare(
+    "kafka_server_request_exempt_request_time",
+    "kafka.server:type=Request",
+    "exempt-request-time",
+    Kind.GAUGE,
+    "percent",
+    "Time of the broker for what is charged to nobody: fetches of followers, and what else brokers ask each other. "
+    "Told while somebody has a `request_percentage`.",
+)
+QUOTA_MUTATIONS = _declare(
+    "kafka_server_controllermutation_mutation_rate",
+    "kafka.server:type=ControllerMutation" + _WHO,
+    "mutation-rate",
+    Kind.GAUGE,
+    "partitions per second",
+    f"Partitions created and deleted, over the window of `controller_mutation_rate`. {_ONLY}",
     _SHARERS,
 )
 QUOTA_TOKENS = _declare(
@@ -420,6 +440,14 @@ PROCESS_MEMORY = _declare(
     Kind.GAUGE,
     "bytes",
     "Memory that this broker occupies.",
+)
+PROCESS_START = _declare(
+    "process_start_time_seconds",
+    "java.lang:type=Runtime",
+    "StartTime",
+    Kind.GAUGE,
+    "seconds",
+    "When this broker began, in seconds since 1970.",
 )
 PROCESS_OPEN_FDS = _declare(
     "process_open_fds",

@@ -93,9 +93,10 @@ class RateBudget:
 class MutationBudget:
     """So many partitions a second, created or deleted, with bursts."""
 
-    __slots__ = ("_bucket", "waits")
+    __slots__ = ("_bucket", "_used", "waits")
 
     def __init__(self, windows: int, window_s: int) -> None:
+        self._used = SampledSum(windows, window_s * 1000)
         self._bucket = TokenBucket(windows * window_s)
         self.waits = Waits(windows, window_s)
 
@@ -108,6 +109,11 @@ class MutationBudget:
 
     def take(self, partitions: int, now_ms: int) -> None:
         self._bucket.take(partitions, now_ms)
+        self._used.record(partitions, now_ms)
+
+    def mutation_rate(self, now_ms: int) -> float:
+        """Partitions a second that were created or deleted."""
+        return 1000 * self._used.total(now_ms) / self._used.span_ms(now_ms)
 
     def tokens(self, now_ms: int) -> float:
         return self._bucket.tokens(now_ms)

@@ -9,11 +9,11 @@ from ottla.telemetry import catalogue
 from ottla.telemetry.registry import Telemetry
 
 B = TypeVar("B", bound=Budget)
-Readings = Iterator[tuple[tuple[str, str], int]]
+Readings = Iterator[tuple[tuple[str, str], float]]
 
 
 def show(quotas: ClientQuotas, telemetry: Telemetry, now_ms: Callable[[], int]) -> None:
-    def read(kind: Callable[[], Budgets[B] | None], figure: Callable[[B, int], int]) -> Callable[[], Readings]:
+    def read(kind: Callable[[], Budgets[B] | None], figure: Callable[[B, int], float]) -> Callable[[], Readings]:
         def readings() -> Readings:
             budgets, now = kind(), now_ms()
             for sharers, budget in budgets.items() if budgets is not None else ():
@@ -30,6 +30,11 @@ def show(quotas: ClientQuotas, telemetry: Telemetry, now_ms: Callable[[], int]) 
         telemetry.observe(wait, read(kind, _mean_wait))
     telemetry.observe(catalogue.QUOTA_TOKENS, read(lambda: quotas.mutations, _whole_tokens))
     telemetry.observe(catalogue.QUOTA_MUTATION_WAIT, read(lambda: quotas.mutations, _mean_wait))
+    telemetry.observe(catalogue.QUOTA_MUTATIONS, read(lambda: quotas.mutations, MutationBudget.mutation_rate))
+    telemetry.observe(
+        catalogue.QUOTA_TIME_EXEMPT,
+        lambda: (((), quotas.exempt.rate(now_ms())),) if quotas.requests is not None else (),
+    )
 
 
 def _mean_wait(budget: RateBudget | MutationBudget, now_ms: int) -> int:

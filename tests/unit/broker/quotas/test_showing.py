@@ -26,6 +26,7 @@ def test_metrics_move_with_what_is_used_and_with_waits() -> None:
         budget = kind.of(client, 0)
         assert budget is not None
         budget.charge(used, 0)
+    quotas.exempt.note(300_000_000, 0)
     assert quotas.mutations is not None
     bucket = quotas.mutations.of(client, 0)
     assert bucket is not None
@@ -38,6 +39,8 @@ def test_metrics_move_with_what_is_used_and_with_waits() -> None:
         catalogue.QUOTA_FETCH_WAIT: (("alice", ""), 5_000),
         catalogue.QUOTA_TIME: (("alice", ""), 12),
         catalogue.QUOTA_TIME_WAIT: (("alice", ""), 1_000),
+        catalogue.QUOTA_TIME_EXEMPT: ((), 3),
+        catalogue.QUOTA_MUTATIONS: (("alice", ""), 1.4),
         catalogue.QUOTA_TOKENS: (("alice", ""), -3),
         catalogue.QUOTA_MUTATION_WAIT: (("alice", ""), 3_000),
     }
