@@ -213,7 +213,7 @@ def test_clients_that_push() -> None:
     telemetry = Telemetry()
     metrics = ClientMetrics(lambda: 1, lambda: 1000, uuid4)
     metrics.use({"all": {"metrics": "*"}})
-    clients.show(telemetry, metrics, lambda: 10.0)
+    clients.show(telemetry, metrics, lambda: 0.01)
     before = told(telemetry)
     instance, wanted = metrics.subscribe(NO_INSTANCE, {}, 0)
     with pytest.raises(ApiError):
@@ -223,9 +223,25 @@ def test_clients_that_push() -> None:
         metrics.subscribe(instance, {}, 3)
     metrics.check(instance, {}, wanted.id, 0, 1, 4)
     metrics.take(instance, [Point("a", "", (), 1.0), Point("b", "", (), 1.0)])
-    metrics.times.note(2.5, 10.0)
+    metrics.times.note(2.5, 0.01)
     metrics.failed += 1
     assert moved(before, told(telemetry)) >= set(MOVED_BY[here("test_clients_that_push")])
+
+
+def test_the_last_client_that_goes_is_forgotten_when_somebody_looks() -> None:
+    telemetry, now = Telemetry(), [0.0]
+    metrics = ClientMetrics(lambda: 100, lambda: 1000, uuid4)
+    metrics.use({"all": {"metrics": "*", "interval.ms": "1000"}})
+    clients.show(telemetry, metrics, lambda: now[0])
+    instance, wanted = metrics.subscribe(NO_INSTANCE, {"client_id": "me"}, 0)
+    metrics.check(instance, {"client_id": "me"}, wanted.id, 0, 1, 1)
+    metrics.take(instance, [Point("sent", "", (), 1.0)])
+    now[0] = 2.0
+    assert "kafka_server_clientmetrics_instancecount 1" in told(telemetry)
+    assert 'client_id="me"' in render(telemetry.pushed())
+    now[0] = 60.0
+    assert render(telemetry.pushed()) == ""
+    assert "kafka_server_clientmetrics_instancecount 0" in told(telemetry)
 
 
 def test_rates_move_with_their_counters() -> None:
