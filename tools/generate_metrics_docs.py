@@ -26,6 +26,9 @@ Names are those that jmx_exporter makes of Kafka's MBeans, which is what most da
 is there under its MBean's own name, too (`...persec`), which is what the others ask for. Of a histogram there are
 `{quantile="0.50"}`, `0.75`, `0.95`, `0.98`, `0.99` and `0.999`, and its count as `..._count` and without a suffix.
 Traffic is told by topic, without a series for all topics beside it: sums would count everything twice.
+What 28 public dashboards and files of alert rules (Strimzi's, Confluent's, Grafana's, kafka_exporter's and others) ask
+for is listed in `compat/public_queries.py`, with what of it is not here and why; a third and a fourth spelling of the
+same, `...persec_count` and `...persec_total`, would double what is scraped and are not served.
 `kafka_topic_partition_*` and `kafka_consumergroup_*` are kafka_exporter's names; they are left out, all of them, where
 a broker has more partitions or committed offsets than `metrics.offsets.max`. Lag is told by a group's coordinator, for
 partitions that it has a replica of.

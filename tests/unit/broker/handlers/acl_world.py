@@ -39,6 +39,22 @@ def error_codes(message: Message) -> Iterator[int]:
                 yield from error_codes(part)
 
 
+def refusals(message: Message, place: str = "") -> Iterator[tuple[str, int]]:
+    """Where an answer says that somebody may not do something, and how many entries its lists of outcomes have."""
+    for field in message.FIELDS:
+        value, here = getattr(message, field.name), f"{place}.{field.name}"
+        if field.name.endswith("error_code") and value in AUTHORIZATION:
+            yield here, value
+        if isinstance(value, list):
+            entries = [part for part in value if isinstance(part, Message)]
+            if any(each.name.endswith("error_code") for part in entries[:1] for each in part.FIELDS):
+                yield f"{here}.length", len(entries)
+            for number, part in enumerate(entries):
+                yield from refusals(part, f"{here}[{number}]")
+        elif isinstance(value, Message):
+            yield from refusals(value, here)
+
+
 class Closed(Exception):
     """The connection was closed instead of an answer."""
 

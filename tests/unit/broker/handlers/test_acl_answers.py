@@ -382,6 +382,22 @@ CASES = [
         range(2, 5),
     ),
     Case(
+        "CreateTopics:and what is told of their settings",
+        lambda world, version: CreateTopicsRequest(
+            topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("n1", "n2")],
+            validate_only=True,
+            timeout_ms=1000,
+        ),
+        [29, 29],
+        [
+            ((_O.CREATE, _R.TOPIC, "n1"), [29, 29]),  # of n2, and of what n1's settings are
+            (cluster(_O.CREATE), [29, 29]),
+            ((_O.DESCRIBE_CONFIGS, _R.TOPIC, "n1"), [29]),
+            ((_O.ALTER_CONFIGS, _R.TOPIC, "n2"), []),
+        ],
+        range(5, 8),
+    ),
+    Case(
         "DeleteTopics",
         delete_topics,
         [29, 29],
