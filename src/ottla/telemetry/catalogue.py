@@ -49,7 +49,7 @@ REQUESTS = _declare(
     "Count",
     Kind.COUNTER,
     "requests",
-    "Requests that came, by API and version.",
+    "Requests that came, by API and version; fetches once more as `FetchConsumer` and `FetchFollower`.",
     ("request", "version"),
 )
 ERRORS = _declare(

@@ -301,3 +301,15 @@ def test_a_whole_broker(tmp_path: Path) -> None:
             await shown.stop()
 
     assert asyncio.run(run()) >= set(MOVED_BY[here("test_a_whole_broker")])
+
+
+def test_fetches_are_counted_by_who_fetches_too(harness: Harness) -> None:
+    loop = asyncio.new_event_loop()
+    dispatcher = Dispatcher(harness.broker, loop)
+    for replica_id in (-1, -1, 2):
+        request = FetchRequest(replica_id=replica_id, session_epoch=-1, max_bytes=1)
+        dispatcher.dispatch(frame(request, 12, "me"), Session("INSIDE", "h", 1))
+    loop.close()
+    text = told(harness.broker.telemetry)
+    for name, count in (("Fetch", 3), ("FetchConsumer", 2), ("FetchFollower", 1)):
+        assert f'kafka_network_requestmetrics_requests_total{{request="{name}",version="12"}} {count}\n' in text
