@@ -81,8 +81,7 @@ conversions and `TemporaryMemoryBytes` (nothing is converted for old clients),
 the group coordinator, `NumGroupsDead` (a dead group is gone), `DeprecatedRequestsPerSec`, and what is about the JVM.
 
 These could be counted and are not: `remainingSegmentsToRecover` (a log is opened as a whole: `remaininglogstorecover`
-falls), `queue-size` of each kind of quota (a client that has to wait is muted, by whichever quota: how long is told by
-`..._throttle_time`), `MinFetchRate` of the fetchers (`replicafetchermanager_maxlag` says what it is asked for).
+falls), `MinFetchRate` of the fetchers (`replicafetchermanager_maxlag` says what it is asked for).
 
 ## All of them
 

@@ -16,6 +16,7 @@ from ottla.telemetry.declared import (
     replicas,
     topics,
     transactions,
+    waiting,
     zookeeper,
 )
 from ottla.telemetry.declaring import METRICS
@@ -37,6 +38,7 @@ __all__ = [
     "replicas",
     "topics",
     "transactions",
+    "waiting",
     "zookeeper",
 ]
 
