@@ -65,7 +65,7 @@ from ottla.protocol.messages.describe_producers import DescribeProducersRequest,
 from ottla.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from ottla.protocol.messages.describe_topic_partitions import TopicRequest as DescribedTopic
 from ottla.protocol.messages.describe_transactions import DescribeTransactionsRequest
-from ottla.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
+from ottla.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
 from ottla.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from ottla.protocol.messages.end_txn import EndTxnRequest
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
@@ -628,6 +628,12 @@ CASES = [
         "DescribeUserScramCredentials",
         lambda world, version: DescribeUserScramCredentialsRequest(users=None),
         [31],
+        [(cluster(_O.DESCRIBE), [])],
+    ),
+    Case(
+        "DescribeUserScramCredentials:of some",
+        lambda world, version: DescribeUserScramCredentialsRequest(users=[UserName("a"), UserName("b")]),
+        [31, 31, 31],
         [(cluster(_O.DESCRIBE), [])],
     ),
     Case(
