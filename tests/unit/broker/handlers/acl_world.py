@@ -53,7 +53,7 @@ def _called(entry: Message) -> str:
 
 def refusals(message: Message, place: str = "") -> Iterator[tuple[str, int]]:
     """Where an answer says that somebody may not do something, and how many entries its lists of outcomes have. An
-    entry is called by what it is about, or by its place where it has no name."""
+    entry is called by what it is about; one without a name, or with an id of this cluster alone, by nothing."""
     for field in message.FIELDS:
         value, here = getattr(message, field.name), f"{place}.{field.name}"
         if field.name.endswith("error_code") and value in AUTHORIZATION:
@@ -62,8 +62,8 @@ def refusals(message: Message, place: str = "") -> Iterator[tuple[str, int]]:
             entries = [part for part in value if isinstance(part, Message)]
             if any(each.name.endswith("error_code") for part in entries[:1] for each in part.FIELDS):
                 yield f"{here}.length", len(entries)
-            for number, part in enumerate(entries):
-                yield from refusals(part, f"{here}[{_called(part) or number}]")
+            for part in entries:
+                yield from refusals(part, f"{here}[{_called(part)}]")
         elif isinstance(value, Message):
             yield from refusals(value, here)
 
