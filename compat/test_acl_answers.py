@@ -1,4 +1,5 @@
-"""Apache Kafka with its StandardAuthorizer refuses what Ottla's own tests say that is refused, code by code.
+"""Apache Kafka with its StandardAuthorizer refuses what Ottla's own tests say that is refused, code by code, and in the
+same places of its answers as a broker of ours beside it.
 
 Everybody is anonymous, and told apart by where they come from: brokers at 127.0.0.1, the administrator at 127.0.0.2,
 and the one who has no rights at 127.0.0.3.
@@ -7,6 +8,7 @@ and the one who has no rights at 127.0.0.3.
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,11 +16,11 @@ from uuid import UUID
 
 import pytest
 from compat.peer.kafka import running
-from tests.unit.broker.handlers.acl_world import AUTHORIZATION, error_codes
+from tests.unit.broker.handlers.acl_world import AUTHORIZATION, error_codes, refusals
 from tests.unit.broker.handlers.test_acl_answers import CASES, Case, Grant
 
 from ottla.model.acls import ALL_OPERATIONS, ANY, CLUSTER_NAME
-from ottla.model.rights import Resource
+from ottla.model.rights import Operation, Resource
 from ottla.protocol.apis import API, ApiKey
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.frames import read_response_header, request_frame
@@ -26,16 +28,30 @@ from ottla.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
+from ottla.protocol.messages.init_producer_id import InitProducerIdRequest
+from ottla.protocol.messages.list_groups import ListGroupsRequest
+from ottla.protocol.messages.list_transactions import ListTransactionsRequest
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from ottla.protocol.schema import TopLevel
+from ottla.testing import broker
 
 pytestmark = pytest.mark.usefixtures("kafka_libs")
 
 BROKERS, ADMIN, NOBODY = "127.0.0.1", "127.0.0.2", "127.0.0.3"
 PATIENCE_S = 30.0
 LITERAL, ALLOW = 3, 3
-DIFFERENT: dict[str, str] = {}
+LISTED = "listed"
+DIFFERENT: dict[str, str] = {
+    "DescribeUserScramCredentials": "Kafka 4.3.1 leaves who may not and names nobody without an answer: it fails at it",
+}
 """Cases that Kafka answers otherwise, with the reason."""
+ELSEWHERE: dict[str, str] = {}
+"""Cases in which the same codes stand in other places, with the reason."""
 
 
 class Peer:
@@ -70,6 +86,10 @@ class Peer:
     def codes(self, request: TopLevel, version: int) -> list[int]:
         return sorted(code for code in error_codes(self.ask(request, version)) if code in AUTHORIZATION)
 
+    def places(self, case: Case, version: int) -> list[tuple[str, int]]:
+        """Where which code stands, and how long the lists are that it stands in; lists may be in any order."""
+        return sorted(refusals(self.ask(case.make(self.world, version), version)))
+
     def allow(self, *rules: tuple[int, int, str, str]) -> None:
         """Operation, resource, name, host."""
         creations = [
@@ -93,29 +113,51 @@ class Peer:
         return found
 
 
+SETTINGS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+}
+
+
 @pytest.fixture(scope="module")
 def peer(tmp_path_factory: pytest.TempPathFactory, kafka_libs: Path) -> Iterator[Peer]:
-    settings = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "allow.everyone.if.no.acl.found": "true",
-        "offsets.topic.num.partitions": "1",
-        "transaction.state.log.num.partitions": "1",
-    }
-    with running(tmp_path_factory.mktemp("kafka"), settings=settings) as node:
-        peer = Peer(int(node.bootstrap.rpartition(":")[2]))
-        with peer.runner:
-            everything = [(resource, "*") for resource in Resource if resource is not Resource.CLUSTER]
-            peer.allow(
-                (ALL_OPERATIONS, Resource.CLUSTER, CLUSTER_NAME, BROKERS),
-                (ALL_OPERATIONS, Resource.CLUSTER, CLUSTER_NAME, ADMIN),
-                *((ALL_OPERATIONS, resource, name, ADMIN) for resource, name in everything),
-            )
-            topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in "ab"]
-            peer.ask(CreateTopicsRequest(topics=topics, timeout_ms=10_000), 7, ADMIN)
-            _until(lambda: _led(peer))
-            for kind in (0, 1):
-                _until(lambda: peer.ask(FindCoordinatorRequest("g", kind), 1, ADMIN).error_code == 0)  # noqa: B023
-            yield peer
+    with running(tmp_path_factory.mktemp("kafka"), settings=SETTINGS) as node, _prepared(node.bootstrap) as peer:
+        yield peer
+
+
+@pytest.fixture(scope="module")
+def ours() -> Iterator[Peer]:
+    with broker(SETTINGS) as node, _prepared(node.bootstrap) as peer:
+        yield peer
+
+
+@contextmanager
+def _prepared(bootstrap: str) -> Iterator[Peer]:
+    """With topics a and b, and a group and a transactional id to be listed."""
+    peer = Peer(int(bootstrap.rpartition(":")[2]))
+    with peer.runner:
+        everything = [(resource, "*") for resource in Resource if resource is not Resource.CLUSTER]
+        peer.allow(
+            (ALL_OPERATIONS, Resource.CLUSTER, CLUSTER_NAME, BROKERS),
+            (ALL_OPERATIONS, Resource.CLUSTER, CLUSTER_NAME, ADMIN),
+            *((ALL_OPERATIONS, resource, name, ADMIN) for resource, name in everything),
+        )
+        topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in "ab"]
+        peer.ask(CreateTopicsRequest(topics=topics, timeout_ms=10_000), 7, ADMIN)
+        _until(lambda: _led(peer))
+        for kind in (0, 1):
+            _until(lambda: peer.ask(FindCoordinatorRequest("g", kind), 1, ADMIN).error_code == 0)  # noqa: B023
+        commit = OffsetCommitRequest(
+            group_id=LISTED,
+            generation_id_or_member_epoch=-1,
+            topics=[OffsetCommitRequestTopic(name="a", partitions=[OffsetCommitRequestPartition(committed_offset=0)])],
+        )
+        _until(lambda: not peer.ask(commit, 8, ADMIN).topics[0].partitions[0].error_code)
+        begin = InitProducerIdRequest(transactional_id=LISTED, transaction_timeout_ms=60_000)
+        _until(lambda: not peer.ask(begin, 4, ADMIN).error_code)
+        yield peer
 
 
 def _led(peer: Peer) -> bool:
@@ -136,13 +178,42 @@ def _granted(grant: Grant) -> tuple[int, int, str, str]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case.name} v{case.all_versions.start}" for case in CASES])
-def test_kafka_refuses_the_same(case: Case, peer: Peer) -> None:
+def test_kafka_refuses_the_same(case: Case, peer: Peer, ours: Peer) -> None:
     if case.name in DIFFERENT:
         pytest.skip(DIFFERENT[case.name])
     versions = case.all_versions
     for version in sorted({versions[0], versions[-1]}):
-        peer.withdraw_all()
-        assert peer.settles_at(case, version, case.before) == list(case.before), version
+        for each in (peer, ours):
+            each.withdraw_all()
+            assert each.settles_at(case, version, case.before) == list(case.before), version
+        if case.name not in ELSEWHERE:
+            assert ours.places(case, version) == peer.places(case, version), version
         for grant, left in case.steps:
-            peer.allow(_granted(grant))
-            assert peer.settles_at(case, version, left) == list(left), (version, grant)
+            for each in (peer, ours):
+                each.allow(_granted(grant))
+                assert each.settles_at(case, version, left) == list(left), (version, grant)
+            if left and case.name not in ELSEWHERE:
+                assert ours.places(case, version) == peer.places(case, version), (version, grant)
+
+
+@pytest.mark.parametrize(
+    ("request_", "version", "ids", "grant"),
+    [
+        (ListGroupsRequest(), 5, "groups", (Operation.DESCRIBE, Resource.GROUP, LISTED)),
+        (ListGroupsRequest(), 5, "groups", (Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME)),
+        (ListTransactionsRequest(), 1, "transaction_states", (Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, LISTED)),
+    ],
+    ids=["ListGroups", "ListGroups by the cluster", "ListTransactions"],
+)
+def test_lists_leave_out_the_same(
+    request_: TopLevel, version: int, ids: str, grant: Grant, peer: Peer, ours: Peer
+) -> None:
+    def told(each: Peer) -> list[str]:
+        found = getattr(each.ask(request_, version), ids)
+        return [entry.group_id if ids == "groups" else entry.transactional_id for entry in found]
+
+    for each in (peer, ours):
+        each.withdraw_all()
+        _until(lambda each=each: told(each) == [])
+        each.allow(_granted(grant))
+        _until(lambda each=each: LISTED in told(each))

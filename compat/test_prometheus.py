@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 from compat.peer.kafka import require
+from compat.public_queries import ASKED
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 
+from ottla.cli.main import main
 from ottla.monitoring.dashboards import panels, rules
 from ottla.monitoring.dashboards.files import RULES_FILE, write_files
 from ottla.testing.cluster import RunningCluster
@@ -33,6 +35,8 @@ PROGRAM = (
 )
 # These ask for what happened, which nothing may have: no answer is the good one.
 QUIET_PANELS = {"Errors", "Groups by state", "Time until caught up"}
+# A ZooKeeper of one server has no quorum.
+NOT_IN_ONE_SERVER = {"zookeeper_leaderuptime", "zookeeper_status_quorumsize"}
 
 
 @pytest.fixture(scope="session")
@@ -204,6 +208,7 @@ def test_rules_fire_when_a_broker_is_killed_and_when_a_group_stalls(
         scraper.wait_for_end("ConsumerGroupStalled")
         assert "RecordsLost" not in scraper.firing()
         _every_panel_has_data(scraper)
+        _every_public_query_has_data(scraper, cluster)
 
 
 def _every_panel_has_data(scraper: Scraper) -> None:
@@ -216,6 +221,37 @@ def _every_panel_has_data(scraper: Scraper) -> None:
         if panel.title not in QUIET_PANELS and not scraper.value(query.expression)
     ]
     assert not empty
+
+
+def _every_public_query_has_data(scraper: Scraper, cluster: RunningCluster) -> None:
+    """What public dashboards and rules ask for, after what they ask about has happened: somebody has quotas, uses
+    them, and does something wrong."""
+    quotas = "producer_byte_rate=1000000,consumer_byte_rate=1000000,request_percentage=200"
+    assert main(["configs", "--bootstrap-server", cluster.bootstrap, "--alter", "--client-defaults",
+                 "--add-config", quotas]) == 0  # fmt: skip
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "client.id": "with quotas"})
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "public", "client.id": "with quotas",
+                         "auto.offset.reset": "earliest"})  # fmt: skip
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([NewTopic("public", 3, 3)])["public"].result(60)
+    consumer.subscribe(["public"])
+    left = set(ASKED) - NOT_IN_ONE_SERVER
+
+    def all_seen() -> bool:
+        producer.produce("public", b"x")
+        producer.flush(10)
+        consumer.poll(0.2)
+        failed = admin.create_topics([NewTopic("public", 3, 3)])["public"]
+        assert failed.exception(60) is not None
+        left.difference_update([query for query in left if scraper.value(query)])
+        return not left
+
+    try:
+        wait_until(all_seen, "every query has data", seconds=PATIENCE, pause=0.5)
+    except AssertionError:
+        raise AssertionError(f"no data for {sorted(left)}") from None
+    finally:
+        consumer.close()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk takes root")

@@ -194,6 +194,19 @@ MOVED_BY: dict[str, tuple[str, ...]] = {
     "tests/unit/broker/handlers/test_metrics_moves.py::test_connections_that_are_behind": (
         "kafka_network_requestchannel_responsequeuesize",
     ),
+    "tests/unit/broker/handlers/test_metrics_moves.py::test_connections_that_come_and_are_kept_waiting": (
+        "kafka_server_socket_server_metrics_broker_connection_accept_rate",
+        "kafka_server_socket_server_metrics_connection_accept_rate",
+        "kafka_server_socket_server_metrics_connection_accept_throttle_time",
+        "kafka_server_socket_server_metrics_connections",
+        "kafka_server_socket_server_metrics_ip_connection_accept_rate",
+        "kafka_server_socket_server_metrics_ip_connection_accept_throttle_time",
+        "ottla_listener_blocked_seconds_total",
+    ),
+    "tests/unit/broker/handlers/test_metrics_moves.py::test_a_fetch_session_that_gives_way": (
+        "kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total",
+    ),
+    "tests/unit/broker/handlers/test_metrics_moves.py::test_the_host": ("process_start_time_seconds",),
     "tests/unit/broker/handlers/test_metrics_moves.py::test_coordinators_count": (
         "kafka_server_addpartitionstotxnmanager_verificationfailurerate",
         "kafka_server_group_coordinator_metrics_offset_expiration_count",
@@ -211,14 +224,23 @@ MOVED_BY: dict[str, tuple[str, ...]] = {
     "tests/unit/broker/handlers/test_metrics_moves.py::test_clients_that_push": (
         "kafka_server_clientmetrics_plugin_error_count",
         "kafka_server_clientmetrics_plugin_export_count",
+        "kafka_server_clientmetrics_plugin_export_time_avg",
+        "kafka_server_clientmetrics_plugin_export_time_max",
         "kafka_server_clientmetrics_throttle_count",
         "kafka_server_clientmetrics_unknown_subscription_request_count",
         "ottla_client_metrics_dropped_total",
     ),
     "tests/unit/broker/handlers/test_metrics_moves.py::test_rates_move_with_their_counters": (
+        "kafka_network_acceptor_acceptorblockedpercent",
+        "kafka_server_clientmetrics_plugin_error_rate",
+        "kafka_server_clientmetrics_plugin_export_rate",
+        "kafka_server_clientmetrics_throttle_rate",
+        "kafka_server_clientmetrics_unknown_subscription_request_rate",
         "kafka_server_group_coordinator_metrics_offset_expiration_rate",
         "kafka_server_socket_server_metrics_failed_authentication_rate",
+        "kafka_server_socket_server_metrics_failed_reauthentication_rate",
         "kafka_server_socket_server_metrics_successful_authentication_rate",
+        "kafka_server_socket_server_metrics_successful_reauthentication_rate",
     ),
     "tests/unit/broker/handlers/test_metrics_moves.py::test_what_servers_of_zookeeper_say_is_told": (
         "zookeeper_leaderuptime",
@@ -241,18 +263,31 @@ MOVED_BY: dict[str, tuple[str, ...]] = {
         "kafka_server_auditlog_dropped_total",
     ),
     "tests/unit/broker/quotas/test_showing.py::test_metrics_move_with_what_is_used_and_with_waits": (
+        "kafka_server_controllermutation_mutation_rate",
+        "kafka_server_controllermutation_queue_size",
         "kafka_server_controllermutation_throttle_time",
         "kafka_server_controllermutation_tokens",
         "kafka_server_fetch_byte_rate",
+        "kafka_server_fetch_queue_size",
         "kafka_server_fetch_throttle_time",
         "kafka_server_produce_byte_rate",
+        "kafka_server_produce_queue_size",
         "kafka_server_produce_throttle_time",
+        "kafka_server_request_exempt_request_time",
+        "kafka_server_request_queue_size",
         "kafka_server_request_request_time",
         "kafka_server_request_throttle_time",
     ),
     "tests/unit/broker/security/test_authenticators.py::test_a_login_sees_the_newest_password_and_is_counted": (
         "kafka_server_socket_server_metrics_failed_authentication_total",
         "kafka_server_socket_server_metrics_successful_authentication_total",
+    ),
+    "tests/unit/broker/security/test_authenticators.py::test_a_session_that_is_renewed_counts_apart_and_is_timed": (
+        "kafka_server_socket_server_metrics_failed_reauthentication_total",
+        "kafka_server_socket_server_metrics_reauthentication_latency_avg",
+        "kafka_server_socket_server_metrics_reauthentication_latency_max",
+        "kafka_server_socket_server_metrics_successful_authentication_no_reauth_total",
+        "kafka_server_socket_server_metrics_successful_reauthentication_total",
     ),
 }
 """The tests look these up themselves, and fail when one of them does not move."""

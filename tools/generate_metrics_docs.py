@@ -16,8 +16,9 @@ With `metrics.listener=127.0.0.1:9404` (or a port alone) a broker serves what it
     curl http://127.0.0.1:9404/metrics
 
 `ottla up` and `ottla cluster` do that by themselves, on a free port of this machine that they name; `--set
-metrics.listener=` turns it off. Whoever accepts OpenMetrics gets it. Nobody is asked who they are: let only your
-monitoring reach that address. Inside the process `node.telemetry.snapshot()` reads the same.
+metrics.listener=` turns it off. Whoever accepts OpenMetrics gets it. Nobody is asked who they are unless
+`metrics.listener.login` says so ([security](security.md)): without it, let only your monitoring reach that address.
+Inside the process `node.telemetry.snapshot()` reads the same.
 
 ## Names
 
@@ -25,6 +26,9 @@ Names are those that jmx_exporter makes of Kafka's MBeans, which is what most da
 is there under its MBean's own name, too (`...persec`), which is what the others ask for. Of a histogram there are
 `{quantile="0.50"}`, `0.75`, `0.95`, `0.98`, `0.99` and `0.999`, and its count as `..._count` and without a suffix.
 Traffic is told by topic, without a series for all topics beside it: sums would count everything twice.
+What 28 public dashboards and files of alert rules (Strimzi's, Confluent's, Grafana's, kafka_exporter's and others) ask
+for is listed in `compat/public_queries.py`, with what of it is not here and why; a third and a fourth spelling of the
+same, `...persec_count` and `...persec_total`, would double what is scraped and are not served.
 `kafka_topic_partition_*` and `kafka_consumergroup_*` are kafka_exporter's names; they are left out, all of them, where
 a broker has more partitions or committed offsets than `metrics.offsets.max`. Lag is told by a group's coordinator, for
 partitions that it has a replica of.
@@ -74,7 +78,10 @@ Of the metrics that Kafka 4.3 documents these have nothing to count: `raft-metri
 `MetadataLoader` and `SnapshotEmitter` (metadata is in SQLite or ZooKeeper), share groups, tiered storage, fetch
 conversions and `TemporaryMemoryBytes` (nothing is converted for old clients),
 `ElectionFromEligibleLeaderReplicasPerSec`, `TimedOutBrokerHeartbeatCount`, `LastAppliedRecordLagMs`, the event queue of
-the group coordinator, and what is about the JVM.
+the group coordinator, `NumGroupsDead` (a dead group is gone), `DeprecatedRequestsPerSec`, and what is about the JVM.
+
+These could be counted and are not: `remainingSegmentsToRecover` (a log is opened as a whole: `remaininglogstorecover`
+falls), `MinFetchRate` of the fetchers (`replicafetchermanager_maxlag` says what it is asked for).
 
 ## All of them
 

@@ -11,9 +11,9 @@ TARGET = Path(__file__).parent.parent / "docs/monitor-metrics.md"
 
 HEAD = """# Metrics and alerts of the monitor
 
-`ottla monitor` serves these at `/metrics` ([monitoring.md](monitoring.md)): lag under the names of Burrow and of
-burrow_exporter, records end to end under those of Xinfra Monitor's MBeans (the service's name is a label, and so is the
-percentile), and its own.
+`ottla monitor` serves these at `/metrics` ([monitoring.md](monitoring.md)): lag under the names of Burrow, of
+burrow_exporter and of kafka-lag-exporter, records end to end under those of Xinfra Monitor's MBeans (the service's name
+is a label, and so is the percentile), and its own.
 The brokers' metrics are in [metrics.md](metrics.md).
 
 Written by `make docs` from `src/ottla/monitoring`; a test fails when it is not current.

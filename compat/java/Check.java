@@ -33,6 +33,7 @@ public final class Check {
         scenarios.put("transactions-timeout", TransactionCheck::timeout);
         scenarios.put("transactions-admin", TransactionCheck::admin);
         scenarios.put("transactions-back-to-back", BackToBackCheck::run);
+        scenarios.put("telemetry", TelemetryCheck::push);
         scenarios.put("secured", SecurityCheck::letIn);
         scenarios.put("refused", SecurityCheck::refused);
         scenarios.put("new-groups", NewGroupCheck::membership);

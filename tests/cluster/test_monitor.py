@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable
 
+import pytest
 from tests.monitoring.end_to_end import running, wait_for_more
 
 from ottla.monitoring.clients import monitor_client
@@ -17,6 +18,7 @@ SOAK = os.environ.get("OTTLA_SOAK") == "1"
 NOTICED_SECONDS_MAX = 30.0
 """For a machine that is busy; on one that is not it takes the time that a record has to be acknowledged."""
 AGAIN_SECONDS_MAX = 60.0
+QUIET_SECONDS = 3_600.0 if SOAK else 3.0
 WRITE_TIMEOUT_S = 1.5
 
 
@@ -86,9 +88,9 @@ def test_faults_are_noticed_and_nothing_is_lost(three_brokers: RunningCluster, u
         assert monitor.commits.level.good > 0
 
 
+@pytest.mark.timeout(QUIET_SECONDS + 600)
 def test_without_faults_all_is_well(three_brokers: RunningCluster, unique: Callable[[str], str]) -> None:
     """For an hour with OTTLA_SOAK=1."""
-    seconds = 3_600.0 if SOAK else 3.0
     settings = settings_for(
         three_brokers, unique("quiet"), write_timeout_s=30.0, latency_max_s=60.0, topic_probe_s=30.0
     )
@@ -97,7 +99,7 @@ def test_without_faults_all_is_well(three_brokers: RunningCluster, unique: Calla
         monitor = EndToEnd(settings)
         try:
             await monitor.start()
-            await monitor.run_for(seconds)
+            await monitor.run_for(QUIET_SECONDS)
         finally:
             await monitor.close()
         return monitor

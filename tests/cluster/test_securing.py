@@ -1,17 +1,27 @@
 """A cluster that runs moves from PLAINTEXT to SASL_SSL with access lists, broker by broker, as docs/security.md has it.
 
 Clients read and write all the time. Nothing is lost, nothing is written twice, and in the end nobody comes in who may
-not. The passwords of the brokers and of the clients change on the way, under the same load.
+not. The passwords of the brokers and of the clients change on the way, and the certificates of all brokers, under the
+same load.
 """
 
 import contextlib
+import os
 import socket
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 from tests.cluster.conftest import SETTINGS
 from tests.cluster.gaps import TimedLedger
 from tests.cluster.traffic import GroupReader, Seen
@@ -24,6 +34,7 @@ from ottla.testing.running import RunningBroker, SettingValue
 from ottla.testing.tls import Certificates
 from ottla.testing.waiting import wait_until
 from ottla.testing.zookeeper import ZooKeeperEnsemble
+from ottla.tls.authority import LOCAL_HOSTS
 
 PARTITIONS = 3
 RECORDS_PER_SECOND = 100
@@ -32,6 +43,7 @@ PATIENCE_S = 60.0
 GROUP = "readers"
 SCRAM = "SCRAM-SHA-512"
 JAAS = "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config"
+KEY_STORE = "listener.name.sasl_ssl.ssl.keystore.location"
 PASSWORDS = {"broker": "b1", "broker-2": "b2", "app": "a1", "stranger": "s1"}
 
 
@@ -177,7 +189,30 @@ def test_a_cluster_that_runs_is_secured_broker_by_broker(
             socket.create_connection(port, PATIENCE_S).close()
     assert _refusal(world, "stranger") == KafkaError.TOPIC_AUTHORIZATION_FAILED
     _change_the_password(world, producer, reader, monkeypatch, tmp_path)
+    _renew_the_certificates(world)
     world.finish()
+
+
+def _renew_the_certificates(world: World) -> None:
+    """Of all brokers, one after the other: the same names, another key. New connections see it at once."""
+    before = {_certificate(world, broker) for broker in world.cluster.brokers.values()}
+    place = world.certificates.pem("broker", LOCAL_HOSTS)
+    stamp = os.stat(place).st_mtime_ns + 1_000_000_000  # a file system may tell no finer times
+    os.utime(place, ns=(stamp, stamp))
+    admin = AdminClient({"bootstrap.servers": world.cluster.bootstrap, **world.secured("broker-2")}, logger=quiet)
+    for node_id, broker in world.cluster.brokers.items():
+        entry = ConfigEntry(KEY_STORE, str(place), incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.BROKER, str(node_id), incremental_configs=[entry])
+        admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
+        wait_until(lambda broker=broker: _certificate(world, broker) not in before, "a new certificate")  # type: ignore[misc]
+        world.goes_on()
+
+
+def _certificate(world: World, broker: RunningBroker) -> bytes:
+    context = ssl.create_default_context(cafile=str(world.certificates.ca))
+    sock = socket.create_connection(broker.listeners["SASL_SSL"], PATIENCE_S)
+    with context.wrap_socket(sock, server_hostname="localhost") as tls:
+        return tls.getpeercert(binary_form=True) or b""
 
 
 def _change_the_password(

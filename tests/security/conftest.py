@@ -50,6 +50,7 @@ def secured(certificates: Certificates) -> Iterator[RunningBroker]:
             "listeners": ",".join(f"{name}://127.0.0.1:0" for name in names),
             "listener.security.protocol.map": "PLAIN:PLAINTEXT,TLS:SSL,MTLS:SSL,ASKS:SSL,EXPIRED:SSL,ROTATED:SSL",
             "socket.listen.backlog.size": 1000,
+            "metrics.listener": "127.0.0.1:0",
             **certificates.broker_settings(),
             "listener.name.mtls.ssl.client.auth": "required",
             "listener.name.mtls.ssl.keystore.location": str(certificates.pkcs12("mtls", "in the store", LOCAL_HOSTS)),

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import ssl
 import time
 import uuid
 import warnings
@@ -34,6 +35,7 @@ from ottla.http.address import HttpAddress
 from ottla.http.application import Served, application
 from ottla.http.thread import HttpThread
 from ottla.testing import RunningBroker, broker
+from ottla.testing.tls import Certificates
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -55,12 +57,29 @@ class Denied(Exception):
 
 
 class Login(NamedTuple):
-    """What a client shows; without a mechanism it shows nothing, and speaks PLAINTEXT."""
+    """What a client shows; without a mechanism it shows nothing but a certificate, if it has one."""
 
     bootstrap: str
     mechanism: str | None
     password: str = PASSWORD
     token: str = ""
+    ca: Path | None = None
+    """Whom it trusts: with this it speaks TLS."""
+    keys: Path | None = None
+    """A PEM with its own key and certificate."""
+
+    @property
+    def protocol(self) -> str:
+        transport = "PLAINTEXT" if self.ca is None else "SSL"
+        return transport if self.mechanism is None else f"SASL_{transport}"
+
+    def context(self) -> ssl.SSLContext | None:
+        if self.ca is None:
+            return None
+        context = ssl.create_default_context(cafile=str(self.ca))
+        if self.keys is not None:
+            context.load_cert_chain(self.keys)
+        return context
 
 
 class Issuer:
@@ -140,12 +159,37 @@ def sasl_settings(issuer: Issuer, **more: str) -> dict[str, str]:
     }
 
 
+def over_tls(settings: Mapping[str, str], certificates: Certificates) -> dict[str, str]:
+    """The same, with a listener SASL_TLS more: the same mechanisms over TLS."""
+    plain = "plain.sasl.jaas.config"
+    return {
+        **settings,
+        "listeners": f"{settings['listeners']},SASL_TLS://127.0.0.1:0",
+        "listener.security.protocol.map": f"{settings['listener.security.protocol.map']},SASL_TLS:SASL_SSL",
+        f"listener.name.sasl_tls.{plain}": settings[f"listener.name.sasl.{plain}"],
+        **certificates.broker_settings(),
+    }
+
+
 @contextmanager
 def sasl_broker(folder: Path, **more: str) -> Iterator[tuple[RunningBroker, Issuer]]:
     issuer = Issuer(folder)
-    with broker(sasl_settings(issuer, **more)) as running:
-        set_password(running.bootstrap_of("PLAINTEXT"), USER, PASSWORD)
+    with _with_password(sasl_settings(issuer, **more)) as running:
         yield running, issuer
+
+
+@contextmanager
+def sasl_broker_with_tls(folder: Path, certificates: Certificates) -> Iterator[tuple[RunningBroker, Issuer]]:
+    issuer = Issuer(folder)
+    with _with_password(over_tls(sasl_settings(issuer), certificates)) as running:
+        yield running, issuer
+
+
+@contextmanager
+def _with_password(settings: Mapping[str, str]) -> Iterator[RunningBroker]:
+    with broker(settings) as running:
+        set_password(running.bootstrap_of("PLAINTEXT"), USER, PASSWORD)
+        yield running
 
 
 def set_password(bootstrap: str, user: str, password: str) -> None:
@@ -197,9 +241,13 @@ class Confluent:
 
 
 def confluent_settings(login: Login) -> dict[str, Any]:
-    settings: dict[str, Any] = {"bootstrap.servers": login.bootstrap}
+    settings: dict[str, Any] = {"bootstrap.servers": login.bootstrap, "security.protocol": login.protocol}
+    if login.ca is not None:
+        settings["ssl.ca.location"] = str(login.ca)
+    if login.keys is not None:
+        settings |= {"ssl.certificate.location": str(login.keys), "ssl.key.location": str(login.keys)}
     if login.mechanism is not None:
-        settings |= {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": login.mechanism}
+        settings["sasl.mechanism"] = login.mechanism
     if login.mechanism == "OAUTHBEARER":
         settings["oauth_cb"] = lambda _: (login.token, time.time() + 600)
     elif login.mechanism is not None:
@@ -253,9 +301,14 @@ class KafkaPython:
             admin.close()
 
     def _settings(self, login: Login) -> dict[str, Any]:
-        settings: dict[str, Any] = {"bootstrap_servers": login.bootstrap, "bootstrap_timeout_ms": 1_500}
+        settings: dict[str, Any] = {
+            "bootstrap_servers": login.bootstrap,
+            "bootstrap_timeout_ms": 1_500,
+            "security_protocol": login.protocol,
+            "ssl_context": login.context(),
+        }
         if login.mechanism is not None:
-            settings |= {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": login.mechanism}
+            settings["sasl_mechanism"] = login.mechanism
         if login.mechanism == "OAUTHBEARER":
             settings["sasl_oauth_token_provider"] = _FixedToken(login.token)
         elif login.mechanism is not None:
@@ -304,9 +357,13 @@ class AioKafka:
             await admin.close()
 
     def _settings(self, login: Login) -> Mapping[str, Any]:
-        settings: dict[str, Any] = {"bootstrap_servers": login.bootstrap}
+        settings: dict[str, Any] = {
+            "bootstrap_servers": login.bootstrap,
+            "security_protocol": login.protocol,
+            "ssl_context": login.context(),
+        }
         if login.mechanism is not None:
-            settings |= {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": login.mechanism}
+            settings["sasl_mechanism"] = login.mechanism
         if login.mechanism == "OAUTHBEARER":
             settings["sasl_oauth_token_provider"] = _AioToken(login.token)
         elif login.mechanism is not None:

@@ -143,3 +143,58 @@ def test_the_secrets_are_in_no_log(tool: Tool, alice: str) -> None:
     (made,) = tool.run(alice, "--create", "--max-life-time-period", "-1")
     assert str(made["hmac"]) not in tool.running.log_text()
     assert "shared-by-brokers" not in tool.running.log_text()
+
+
+def rule(tool: Tool, *arguments: str) -> None:
+    """Through the open listener, as a super user."""
+    assert main(["acls", "--bootstrap-server", tool.running.bootstrap_of("PLAINTEXT"), "--force", *arguments]) == 0
+    tool.capsys.readouterr()
+
+
+@pytest.fixture
+def guarded(
+    tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Tool]:
+    """Where rights are looked at."""
+    settings = {
+        "delegation.token.secret.key": "shared-by-brokers",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    with sasl_broker(tmp_path_factory.mktemp("issuer"), **settings) as (found, _):
+        yield Tool(found, tmp_path, capsys)
+
+
+def test_a_token_for_somebody_else_needs_a_right_on_that_user_and_so_does_seeing_one(guarded: Tool) -> None:
+    alice = guarded.config(USER, PASSWORD)
+    plain = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    bob = guarded.config("bob", "bob-secret", module=plain, mechanism="PLAIN")
+    for_alice = ["--create", "--max-life-time-period", "-1", "--owner-principal", "User:alice"]
+    guarded.run(bob, *for_alice, fails="DELEGATION_TOKEN_AUTHORIZATION_FAILED")
+
+    on_alice = ["--add", "--allow-principal", "User:bob", "--user-principal", "User:alice"]
+    rule(guarded, *on_alice, "--operation", "CreateTokens")
+    (made,) = guarded.run(bob, *for_alice)
+    assert (made["owner"], made["requester"]) == ("User:alice", "User:bob")
+    carol = ["--create", "--max-life-time-period", "-1", "--owner-principal", "User:carol"]
+    guarded.run(bob, *carol, fails="DELEGATION_TOKEN_AUTHORIZATION_FAILED")
+
+    # It is alice's, who logs in with it and sees it; who asked for it sees it, too.
+    with_token = guarded.config(str(made["token_id"]), str(made["hmac"]), 'tokenauth="true"')
+    assert topics(guarded, with_token) == 0
+    guarded.capsys.readouterr()
+
+    def seen(who: str) -> list[object]:
+        return [each["token_id"] for each in guarded.run(who, "--describe")]
+
+    assert seen(alice) == seen(bob) == [made["token_id"]]
+    (own,) = guarded.run(bob, "--create", "--max-life-time-period", "-1")
+    assert seen(alice) == [made["token_id"]], "nothing of bob's"
+    on_bob = ["--allow-principal", "User:alice", "--user-principal", "User:bob", "--operation", "DescribeTokens"]
+    rule(guarded, "--add", *on_bob)
+    assert set(seen(alice)) == {made["token_id"], own["token_id"]}
+    rule(guarded, "--remove", *on_bob)
+    assert seen(alice) == [made["token_id"]]
+    by_id = ["--delegation-token", str(own["token_id"]), "--operation", "Describe"]
+    rule(guarded, "--add", "--allow-principal", "User:alice", *by_id)
+    assert set(seen(alice)) == {made["token_id"], own["token_id"]}

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.security.conftest import Credentials, Refused, RoundTrip
+from tests.security.sasl_kit import CLIENTS, Client, Login
 
 from ottla.testing import RunningBroker
 from ottla.testing.tls import Certificates
@@ -29,6 +30,15 @@ def test_client_certificates(
 ) -> None:
     own = Credentials(ca=certificates.ca, keys=certificates.pem("alice"))
     assert round_trip(secured.bootstrap_of(listener), own, unique("mtls"), VALUES) == VALUES
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+@pytest.mark.parametrize("listener", ["TLS", "MTLS"])
+def test_transactions_and_administration(
+    secured: RunningBroker, certificates: Certificates, unique: Unique, client: Client, listener: str
+) -> None:
+    keys = certificates.pem("alice") if listener == "MTLS" else None
+    client.exercise(Login(secured.bootstrap_of(listener), None, ca=certificates.ca, keys=keys), unique("all"))
 
 
 def refused(round_trip: RoundTrip, bootstrap: str, credentials: Credentials) -> None:

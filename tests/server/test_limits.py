@@ -1,12 +1,14 @@
 """Limits hold: connections, their rate, idle time, memory of requests, and readers that do not read."""
 
 import contextlib
+import re
 import resource
 import select
 import socket
 import struct
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -204,7 +206,7 @@ def _set_broker(connection: WireConnection, name: str, value: str) -> None:
     assert answer.responses[0].error_code == ErrorCode.NONE, answer.responses[0].error_message
 
 
-@pytest.mark.ottla({"max.connection.creation.rate": 10, "quota.window.num": 2})
+@pytest.mark.ottla({"max.connection.creation.rate": 10, "quota.window.num": 2, "metrics.listener": "127.0.0.1:0"})
 def test_connections_come_no_faster_than_allowed(ottla_fresh_broker: RunningBroker) -> None:
     begun = time.monotonic()
     for _ in range(30):
@@ -212,6 +214,18 @@ def test_connections_come_no_faster_than_allowed(ottla_fresh_broker: RunningBrok
             assert _works(connection)
     # The first ten may come in a burst; the other twenty take a tenth of a second each.
     assert 1.2 < time.monotonic() - begun < 10
+    told = _metrics(ottla_fresh_broker)
+    assert told["ottla_listener_blocked_seconds_total"] > 0.5
+    assert told["kafka_server_socket_server_metrics_connection_accept_throttle_time"] > 0
+    assert told["kafka_server_socket_server_metrics_broker_connection_accept_rate"] > 0
+
+
+def _metrics(running: RunningBroker) -> dict[str, float]:
+    """The last series of each name."""
+    url = re.findall(r"HTTP listener started on (\S+)", running.log_text())[-1]
+    with urllib.request.urlopen(f"{url}/metrics", timeout=30) as answer:
+        lines = re.findall(r"^(\w+)(?:\{.*\})? (\S+)$", answer.read().decode(), re.MULTILINE)
+    return {name: float(value) for name, value in lines}
 
 
 @pytest.mark.ottla({"quota.window.num": 2})

@@ -277,7 +277,7 @@ class Node:
         await self.store.close()
 
     def _handler_context(self) -> Broker:
-        self.authenticators.show(self.telemetry)
+        self.authenticators.counts.show(self.telemetry, self.clock.monotonic)
         return Broker(
             node_id=self.node_id,
             config=self.config,

@@ -72,6 +72,44 @@ EXPORTED_TOPIC_END = _gauge(
     "kafka_burrow_topic_partition_offset", "offset", "Where the log of a partition ends.", _PARTITION
 )
 
+# As kafka-lag-exporter serves it, and Grafana's kafka_exporter in milliseconds.
+
+_NAMED_GROUP = ("cluster_name", "group")
+_NAMED_GROUP_PARTITION = (*_NAMED_GROUP, "topic", "partition")
+LAG_EXPORTER_END = _gauge(
+    "kafka_partition_latest_offset",
+    "offset",
+    "Where the log of a partition ends.",
+    ("cluster_name", "topic", "partition"),
+)
+LAG_EXPORTER_OFFSET = _gauge(
+    "kafka_consumergroup_group_offset", "offset", "What a group has committed last.", _NAMED_GROUP_PARTITION
+)
+LAG_EXPORTER_LAG = _gauge(
+    "kafka_consumergroup_group_lag", "records", "Unread records of a group in a partition.", _NAMED_GROUP_PARTITION
+)
+LAG_EXPORTER_SECONDS = _gauge(
+    "kafka_consumergroup_group_lag_seconds",
+    "seconds",
+    "How old the oldest unread record of a group in a partition is. Absent while that is not known.",
+    _NAMED_GROUP_PARTITION,
+)
+LAG_EXPORTER_MAX_LAG = _gauge(
+    "kafka_consumergroup_group_max_lag", "records", "The lag of a group's worst partition.", _NAMED_GROUP
+)
+LAG_EXPORTER_MAX_SECONDS = _gauge(
+    "kafka_consumergroup_group_max_lag_seconds",
+    "seconds",
+    "How old the oldest unread record of a group is. Absent while that is not known.",
+    _NAMED_GROUP,
+)
+LAG_MILLIS = _gauge(
+    "kafka_consumer_lag_millis",
+    "milliseconds",
+    "How old the oldest unread record of a group in a partition is. Absent while that is not known.",
+    ("cluster", "consumergroup", "topic", "partition"),
+)
+
 # Lag in seconds.
 
 GROUP_WAITING = _gauge(

@@ -9,11 +9,14 @@ from ottla.telemetry.declared import (
     exporter,
     groups,
     host,
+    limits,
+    logins,
     logs,
     network,
     replicas,
     topics,
     transactions,
+    waiting,
     zookeeper,
 )
 from ottla.telemetry.declaring import METRICS
@@ -28,11 +31,14 @@ __all__ = [
     "exporter",
     "groups",
     "host",
+    "limits",
+    "logins",
     "logs",
     "network",
     "replicas",
     "topics",
     "transactions",
+    "waiting",
     "zookeeper",
 ]
 
@@ -45,7 +51,7 @@ REQUESTS = _declare(
     "Count",
     Kind.COUNTER,
     "requests",
-    "Requests that came, by API and version.",
+    "Requests that came, by API and version; fetches once more as `FetchConsumer` and `FetchFollower`.",
     ("request", "version"),
 )
 ERRORS = _declare(
@@ -103,24 +109,6 @@ BYTES_OUT = _declare(
     "Bytes sent to clients and other brokers.",
     ("listener",),
 )
-LOGINS = _declare(
-    "kafka_server_socket_server_metrics_successful_authentication_total",
-    _SOCKETS,
-    "successful-authentication-total",
-    Kind.COUNTER,
-    "logins",
-    "Logins by SASL that succeeded, those that renewed a session among them.",
-    ("listener",),
-)
-LOGINS_FAILED = _declare(
-    "kafka_server_socket_server_metrics_failed_authentication_total",
-    _SOCKETS,
-    "failed-authentication-total",
-    Kind.COUNTER,
-    "logins",
-    "Logins by SASL that failed.",
-    ("listener",),
-)
 CONNECTION_CREATION_RATE = _rate(
     CONNECTIONS_CREATED, "connection-creation-rate", also=("kafka_server_socketservermetrics_connection_creation_rate",)
 )
@@ -129,8 +117,6 @@ CONNECTION_CLOSE_RATE = _rate(
 )
 BYTES_IN_RATE = _rate(BYTES_IN, "incoming-byte-rate")
 BYTES_OUT_RATE = _rate(BYTES_OUT, "outgoing-byte-rate")
-LOGINS_FAILED_RATE = _rate(LOGINS_FAILED, "failed-authentication-rate")
-LOGIN_RATE = _rate(LOGINS, "successful-authentication-rate")
 AUDIT_DROPPED = _declare(
     "kafka_server_auditlog_dropped_total",
     "kafka.server:type=AuditLog,name=Dropped",
@@ -196,6 +182,24 @@ QUOTA_TIME_WAIT = _declare(
     Kind.GAUGE,
     "milliseconds",
     "How long they were held up, on average of the times that they were.",
+    _SHARERS,
+)
+QUOTA_TIME_EXEMPT = _declare(
+    "kafka_server_request_exempt_request_time",
+    "kafka.server:type=Request",
+    "exempt-request-time",
+    Kind.GAUGE,
+    "percent",
+    "Time of the broker for what is charged to nobody: fetches of followers, and what else brokers ask each other. "
+    "Told while somebody has a `request_percentage`.",
+)
+QUOTA_MUTATIONS = _declare(
+    "kafka_server_controllermutation_mutation_rate",
+    "kafka.server:type=ControllerMutation" + _WHO,
+    "mutation-rate",
+    Kind.GAUGE,
+    "partitions per second",
+    f"Partitions created and deleted, over the window of `controller_mutation_rate`. {_ONLY}",
     _SHARERS,
 )
 QUOTA_TOKENS = _declare(
@@ -438,6 +442,14 @@ PROCESS_MEMORY = _declare(
     Kind.GAUGE,
     "bytes",
     "Memory that this broker occupies.",
+)
+PROCESS_START = _declare(
+    "process_start_time_seconds",
+    "java.lang:type=Runtime",
+    "StartTime",
+    Kind.GAUGE,
+    "seconds",
+    "When this broker began, in seconds since 1970.",
 )
 PROCESS_OPEN_FDS = _declare(
     "process_open_fds",

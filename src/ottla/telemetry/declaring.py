@@ -56,13 +56,20 @@ def rate(of: Metric, name: str, *, also: tuple[str, ...] = ()) -> Metric:
     return declare(f"{family}_rate", of.mbean, name, Kind.GAUGE, unit, doc, of.labels, also, rate_of=of.name)
 
 
-def own(name: str, kind: Kind, unit: str, doc: str, labels: tuple[str, ...] = (), mbean: str = "") -> Metric:
+def own(
+    name: str,
+    kind: Kind,
+    unit: str,
+    doc: str,
+    labels: tuple[str, ...] = (),
+    mbean: str = "",
+    also: tuple[str, ...] = (),
+) -> Metric:
     """A metric that Kafka has not, or that another exporter named."""
     noun = "".join(part.capitalize() for part in name.removesuffix("_total").split("_")[1:])
     keys = "".join(f",{label}={{{label}}}" for label in labels)
-    return declare(
-        name, mbean or f"ottla:type={noun}{keys}", "Count" if kind is Kind.COUNTER else "Value", kind, unit, doc, labels
-    )
+    attribute = "Count" if kind is Kind.COUNTER else "Value"
+    return declare(name, mbean or f"ottla:type={noun}{keys}", attribute, kind, unit, doc, labels, also)
 
 
 def _name(mbean: str) -> str:

@@ -14,23 +14,35 @@ from ottla.telemetry.metric import QUANTILES, Distribution, Kind, Metric, Table,
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
+END = b"# EOF\n"
+"""Behind all of it, in OpenMetrics."""
+PIECE_BYTES = 64 * 1024
+
 _METER = re.compile(r"(?P<domain>[\w.]+):type=(?P<type>[\w-]+),name=(?P<name>\w+PerSec)\b")
 _TOTAL = "_total"
 
 
 def render(tables: Iterable[Table], *, openmetrics: bool = False) -> str:
-    return "".join(parts(tables, openmetrics=openmetrics)) + end(openmetrics=openmetrics).decode()
+    return "".join(parts(tables, openmetrics=openmetrics)) + (END.decode() if openmetrics else "")
 
 
-def end(*, openmetrics: bool) -> bytes:
-    return b"# EOF\n" if openmetrics else b""
+class Text:
+    """The text of some tables, piece by piece. What has become text is let go of at once: `tables` is emptied."""
 
+    def __init__(self, tables: list[Table], *, openmetrics: bool = False) -> None:
+        tables.reverse()
+        self._parts = parts((tables.pop() for _ in range(len(tables))), openmetrics=openmetrics)
 
-def as_bytes(tables: list[Table], openmetrics: bool = False) -> bytes:
-    """As it is sent. What has become text is let go of at once: `tables` is empty afterwards."""
-    tables.reverse()
-    one_by_one = (tables.pop() for _ in range(len(tables)))
-    return b"".join(part.encode() for part in parts(one_by_one, openmetrics=openmetrics))
+    def next_piece(self) -> bytes:
+        """Some metrics, none of them by halves; nothing when there are no more."""
+        found: list[bytes] = []
+        size = 0
+        for part in self._parts:
+            found.append(part.encode())
+            size += len(found[-1])
+            if size >= PIECE_BYTES:
+                break
+        return b"".join(found)
 
 
 def parts(tables: Iterable[Table], *, openmetrics: bool = False) -> Iterator[str]:

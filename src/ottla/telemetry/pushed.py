@@ -17,6 +17,7 @@ from ottla.protocol.errors import CorruptBatch
 from ottla.telemetry import subscriptions
 from ottla.telemetry.metric import Kind, Metric, Row, Table
 from ottla.telemetry.otlp import BadMetrics, Point, decode
+from ottla.telemetry.recent import RecentTimes
 from ottla.telemetry.subscriptions import Subscription, Wanted
 
 NO_INSTANCE = UUID(int=0)
@@ -75,6 +76,8 @@ class ClientMetrics:
         self._version = 0
         self._instances: OrderedDict[UUID, Instance] = OrderedDict()  # least recently heard of first
         self._series = 0
+        self.times = RecentTimes()
+        """How long it took to read and keep a push."""
         self.unknown = self.throttled = self.taken = self.failed = self.dropped = 0
 
     def use(self, configs: Mapping[str, Mapping[str, str]]) -> None:

@@ -10,7 +10,7 @@ from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
 from ottla.broker.security.sasl.scram_credentials import MECHANISMS, read_credential
 from ottla.cluster.image import ClusterImage, user_entity
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.rights import Operation
 from ottla.protocol.messages.describe_user_scram_credentials import (
     CredentialInfo,
@@ -34,6 +34,20 @@ def handle(
     return DescribeUserScramCredentialsResponse(
         error_message=None,
         results=[_described(name, image) if count == 1 else _twice(name) for name, count in times.items()],
+    )
+
+
+def refuse(
+    call: Call, request: DescribeUserScramCredentialsRequest, error: ApiError
+) -> DescribeUserScramCredentialsResponse:
+    """For all of it, and once more for each user that was named; as in Kafka, without the name."""
+    return DescribeUserScramCredentialsResponse(
+        error_code=error.code,
+        error_message=error.message,
+        results=[
+            DescribeUserScramCredentialsResult(error_code=error.code, error_message=error.message)
+            for _ in request.users or ()
+        ],
     )
 
 

@@ -12,7 +12,8 @@ READ_AT_ONCE_BYTES = 4 * 1024
 
 async def handle(broker: Broker, call: Call, request: PushTelemetryRequest) -> PushTelemetryResponse:
     metrics = client_metrics_of(broker)
-    now_ms = int(broker.clock.monotonic() * 1000)
+    began = broker.clock.monotonic()
+    now_ms = int(began * 1000)
     instance_id, data = request.client_instance_id, bytes(request.metrics)
     metrics.check(
         instance_id, client_of(call), request.subscription_id, request.compression_type, len(data), now_ms,
@@ -28,4 +29,6 @@ async def handle(broker: Broker, call: Call, request: PushTelemetryRequest) -> P
             metrics.failed += 1
             raise
         metrics.take(instance_id, points)
+        now = broker.clock.monotonic()
+        metrics.times.note(1000 * (now - began), now)
     return PushTelemetryResponse()

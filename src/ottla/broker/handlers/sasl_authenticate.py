@@ -12,6 +12,9 @@ from ottla.broker.session import Authentication
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 
+LIFETIMES_FROM = 1
+"""From this version on a client is told how long its session lasts, and renews it."""
+
 
 async def handle(broker: Broker, call: Call, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
     session = call.session
@@ -38,10 +41,11 @@ async def answer_bare(broker: Broker, call: Call, token: bytes) -> Raw | CloseCo
 async def _step(broker: Broker, call: Call, token: bytes) -> TokenAnswer:
     session, login = call.session, call.session.login
     assert isinstance(login, Login)
-    answer = login.token(session, token, broker.clock.now_ms(), asyncio.get_running_loop().time())
+    now = asyncio.get_running_loop().time()
+    answer = login.token(session, token, broker.clock.now_ms(), now)
     if answer.error:
         await broker.authenticators.refused(session, answer.why)
         call.then_close = True
     elif session.authentication is Authentication.DONE:
-        broker.authenticators.accepted(session)
+        broker.authenticators.accepted(session, now, can_renew=call.version >= LIFETIMES_FROM)
     return answer

@@ -13,6 +13,7 @@ from ottla.telemetry.registry import Telemetry
 PROC = Path("/proc")
 _PAGE_BYTES = resource.getpagesize()
 _RESIDENT_PAGES = 1  # its place in /proc/self/statm
+_START_TICKS = 19  # its place in /proc/self/stat, behind the name
 _TICKS = os.sysconf("SC_CLK_TCK")
 _SECTOR_BYTES = 512
 _MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -26,6 +27,7 @@ _MEMORY: dict[str, Metric] = {
 
 def show(telemetry: Telemetry, directories: Callable[[], list[str]], proc: Path = PROC) -> None:
     telemetry.observe_one(catalogue.PROCESS_CPU, lambda: sum(os.times()[:2]), anywhere=True)
+    telemetry.observe(catalogue.PROCESS_START, lambda: _started(proc), anywhere=True)
     telemetry.observe_one(catalogue.PROCESS_MEMORY, lambda: _resident_bytes(proc), anywhere=True)
     telemetry.observe_one(catalogue.PROCESS_OPEN_FDS, lambda: len(os.listdir(proc / "self/fd")), anywhere=True)
     telemetry.observe_one(
@@ -51,6 +53,14 @@ def _lines(path: Path) -> list[str]:
 def _resident_bytes(proc: Path) -> int:
     found = _lines(proc / "self/statm")
     return int(found[0].split()[_RESIDENT_PAGES]) * _PAGE_BYTES if found else 0
+
+
+def _started(proc: Path) -> Iterator[tuple[tuple[()], float]]:
+    """In /proc it is told since the machine's start."""
+    found = _lines(proc / "self/stat")
+    boot = next((int(line.split()[1]) for line in _lines(proc / "stat") if line.startswith("btime ")), None)
+    if found and boot is not None:
+        yield (), boot + int(found[0].rpartition(")")[2].split()[_START_TICKS]) / _TICKS
 
 
 def _own_io(proc: Path) -> Iterator[Row]:

@@ -1,6 +1,7 @@
 """GET /metrics: what a broker counts, as text for Prometheus.
 
-Metrics are read on the loop, which owns what they are about, in short steps; the text is put together in a thread.
+Metrics are read on the loop, which owns what they are about, in short steps; the text is put together in a thread, and
+sent as it comes: all of it is never held.
 """
 
 import ssl
@@ -8,10 +9,10 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from ottla.broker.metrics.scraping import scrape
+from ottla.broker.metrics.scraping import pieces
 from ottla.http.address import HttpAddress
 from ottla.http.application import Login, Served, application
 from ottla.http.server import HttpServer
@@ -43,7 +44,9 @@ def metrics_server(
 def metrics_api(telemetry: Telemetry, more: Sequence[BaseRoute] = ()) -> Served:
     async def show(request: Request) -> Response:
         openmetrics = "application/openmetrics-text" in request.headers.get("accept", "")
-        text = await scrape(telemetry, openmetrics=openmetrics)
-        return Response(text, headers={"content-type": OPENMETRICS if openmetrics else TEXT})
+        return StreamingResponse(
+            pieces(telemetry, openmetrics=openmetrics),
+            headers={"content-type": OPENMETRICS if openmetrics else TEXT},
+        )
 
     return application([Route(PATH, show), *more])

@@ -26,6 +26,7 @@ _QUEUES = (
     network.MEMORY_POOL_USED,
     network.EXPIRED_CONNECTIONS,
 )
+_SESSIONS = (network.FETCH_SESSIONS, network.FETCH_SESSION_PARTITIONS, network.FETCH_SESSION_EVICTIONS)
 
 
 def show(telemetry: Telemetry, server: Callable[[], Server | None], sessions: FetchSessions) -> None:
@@ -54,8 +55,8 @@ def show(telemetry: Telemetry, server: Callable[[], Server | None], sessions: Fe
             yield (name,), (count, count)
 
     def read_sessions() -> Iterator[Row]:
-        yield (), (len(sessions), sum(len(each.wanted) for each in sessions.all()))
+        yield (), (len(sessions), sum(len(each.wanted) for each in sessions.all()), sessions.evictions)
 
     telemetry.observe_together(_QUEUES, read_queues)
     telemetry.observe_together((network.PURGATORY, network.DELAYED_OPERATIONS), read_purgatories)
-    telemetry.observe_together((network.FETCH_SESSIONS, network.FETCH_SESSION_PARTITIONS), read_sessions)
+    telemetry.observe_together(_SESSIONS, read_sessions)

@@ -5,12 +5,13 @@ together. It is one thread, always the same: what each thread frees the system k
 """
 
 import asyncio
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from time import perf_counter
 
 from ottla.telemetry.metric import PAUSE, Metric, Row, Table
-from ottla.telemetry.prometheus import as_bytes, end
+from ottla.telemetry.prometheus import END, Text
 from ottla.telemetry.registry import Telemetry
 
 STEP_SECONDS_MAX = 0.002
@@ -32,9 +33,9 @@ class _Turns:
             self._until = perf_counter() + STEP_SECONDS_MAX
 
 
-async def scrape(telemetry: Telemetry, *, openmetrics: bool = False) -> bytes:
-    """All metrics as text."""
-    turns, text = _Turns(), bytearray()
+async def pieces(telemetry: Telemetry, *, openmetrics: bool = False) -> AsyncIterator[bytes]:
+    """All metrics as text, as it is made: whoever sends each piece before it asks for the next never holds all."""
+    turns = _Turns()
     held: list[Table] = []
     run = partial(asyncio.get_running_loop().run_in_executor, _THREAD)
     elsewhere = run(_read_here, telemetry)
@@ -42,11 +43,16 @@ async def scrape(telemetry: Telemetry, *, openmetrics: bool = False) -> bytes:
         if group not in telemetry.anywhere:
             held.append(await _read(telemetry, group, turns))
             if sum(len(table.rows) for table in held) > ROWS_HELD_MAX:
-                text += await run(as_bytes, held, openmetrics)
+                text = Text(held, openmetrics=openmetrics)
+                while piece := await run(text.next_piece):
+                    yield piece
     held += await elsewhere
     held += telemetry.pushed()
-    text += await run(as_bytes, held, openmetrics)
-    return bytes(text) + end(openmetrics=openmetrics)
+    text = Text(held, openmetrics=openmetrics)
+    while piece := await run(text.next_piece):
+        yield piece
+    if openmetrics:
+        yield END
 
 
 async def read_groups(telemetry: Telemetry, groups: list[tuple[Metric, ...]]) -> list[Table]:

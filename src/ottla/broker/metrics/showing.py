@@ -6,7 +6,7 @@ from uuid import uuid4
 from starlette.routing import Route
 
 import ottla
-from ottla.broker.metrics import clients, coordinators, host, jolokia, logs, network, topics
+from ottla.broker.metrics import arrivals, clients, coordinators, host, jolokia, logs, network, topics
 from ottla.broker.metrics.exporter import Exporter
 from ottla.broker.metrics.figures import Figures, show_replication
 from ottla.broker.metrics.jolokia import Meters
@@ -34,6 +34,7 @@ class Shown:
         show_replication(telemetry, node.isr, node.fetchers)
         topics.show(telemetry, node.partitions.context.traffic)
         network.show(telemetry, lambda: node.server, node.fetch_sessions)
+        arrivals.show(telemetry, lambda: node.server)
         coordinators.show_groups(telemetry, node.groups)
         coordinators.show_transactions(telemetry, node.transactions, node.transaction_partitions)
         flushes = logs.show(telemetry, node.logs, node.opening)
@@ -52,7 +53,7 @@ class Shown:
             lambda: node.config.broker.metrics_client_series_max, lambda: node.config.broker.telemetry_max_bytes, uuid4
         )
         node.client_metrics.use(node.store.image.client_metrics)
-        clients.show(telemetry, node.client_metrics)
+        clients.show(telemetry, node.client_metrics, node.clock.monotonic)
         times.show(telemetry)
         node.answer_listeners.append(times.note)
         counts = node.leading.counts

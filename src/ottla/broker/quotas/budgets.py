@@ -5,6 +5,7 @@ MutationBudget   partitions that are created or deleted, from a bucket of tokens
 Budgets          all budgets of one kind: finds a client's
 """
 
+import heapq
 from collections.abc import Callable, Mapping
 from typing import Generic, Protocol, TypeVar
 
@@ -31,15 +32,24 @@ B = TypeVar("B", bound=Budget)
 class Waits:
     """How long clients were told to wait, lately."""
 
-    __slots__ = ("_count", "_sum_ms")
+    __slots__ = ("_count", "_ends", "_sum_ms")
 
     def __init__(self, windows: int, window_s: int) -> None:
+        self._ends: list[int] = []  # a heap
         self._count = SampledSum(windows, window_s * 1000)
         self._sum_ms = SampledSum(windows, window_s * 1000)
 
     def note(self, wait_ms: int, now_ms: int) -> None:
         self._count.record(1, now_ms)
         self._sum_ms.record(wait_ms, now_ms)
+        self.running(now_ms)
+        heapq.heappush(self._ends, now_ms + wait_ms)
+
+    def running(self, now_ms: int) -> int:
+        """How many are not over yet."""
+        while self._ends and self._ends[0] <= now_ms:
+            heapq.heappop(self._ends)
+        return len(self._ends)
 
     def mean_ms(self, now_ms: int) -> int:
         count = self._count.total(now_ms)
@@ -93,9 +103,10 @@ class RateBudget:
 class MutationBudget:
     """So many partitions a second, created or deleted, with bursts."""
 
-    __slots__ = ("_bucket", "waits")
+    __slots__ = ("_bucket", "_used", "waits")
 
     def __init__(self, windows: int, window_s: int) -> None:
+        self._used = SampledSum(windows, window_s * 1000)
         self._bucket = TokenBucket(windows * window_s)
         self.waits = Waits(windows, window_s)
 
@@ -108,6 +119,11 @@ class MutationBudget:
 
     def take(self, partitions: int, now_ms: int) -> None:
         self._bucket.take(partitions, now_ms)
+        self._used.record(partitions, now_ms)
+
+    def mutation_rate(self, now_ms: int) -> float:
+        """Partitions a second that were created or deleted."""
+        return 1000 * self._used.total(now_ms) / self._used.span_ms(now_ms)
 
     def tokens(self, now_ms: int) -> float:
         return self._bucket.tokens(now_ms)

@@ -25,8 +25,8 @@ NS_PER_PERCENT = 10_000_000
 
 class ClientQuotas:
     __slots__ = (
-        "_controller_window_s", "_controller_windows", "_window_s", "_windows", "connection_rates", "fetch", "in_force",
-        "mutations", "produce", "requests",
+        "_controller_window_s", "_controller_windows", "_window_s", "_windows", "connection_rates", "exempt", "fetch",
+        "in_force", "mutations", "produce", "requests",
     )  # fmt: skip
 
     def __init__(self, settings: ClientQuotaSettings | None = None) -> None:
@@ -42,6 +42,8 @@ class ClientQuotas:
         self.fetch: Budgets[RateBudget] | None = None
         self.requests: Budgets[RateBudget] | None = None
         self.mutations: Budgets[MutationBudget] | None = None
+        self.exempt = self._time_budget()
+        """The broker's time for requests that are nobody's: other brokers'. Noted while `requests` is there."""
 
     @property
     def fetch_window_s(self) -> int:

@@ -3,10 +3,10 @@
 import asyncio
 import logging
 import secrets
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from ottla.broker.security.login_counts import LoginCounts
 from ottla.broker.security.sasl.gssapi import Gssapi
 from ottla.broker.security.sasl.login import Login, Offer
 from ottla.broker.security.sasl.oauthbearer import OAuthBearer
@@ -29,8 +29,6 @@ from ottla.config.listeners import opened_listeners
 from ottla.config.per_listener import settings_for
 from ottla.config.sasl import GSSAPI, OAUTHBEARER, PLAIN
 from ottla.config.sasl_listeners import kerberos_key, mechanisms_of, users_of
-from ottla.telemetry import catalogue
-from ottla.telemetry.registry import Telemetry
 
 if TYPE_CHECKING:
     from ottla.broker.security.kerberos import ServiceKey
@@ -55,12 +53,7 @@ class Authenticators:
         self._counted: tuple[object, dict[str, IterationCounts]] = (None, {})
         self._oauth_tokens: OAuthTokens | None = None
         self._service_keys: dict[str, ServiceKey] = {}
-        self._accepted: Counter[str] = Counter()
-        self._refused: Counter[str] = Counter()
-
-    def show(self, telemetry: Telemetry) -> None:
-        telemetry.observe(catalogue.LOGINS, lambda: _by_listener(self._accepted))
-        telemetry.observe(catalogue.LOGINS_FAILED, lambda: _by_listener(self._refused))
+        self.counts = LoginCounts()
 
     def begin(self, listener: str) -> Login:
         """For a connection that has come through this listener."""
@@ -81,15 +74,21 @@ class Authenticators:
         if self._oauth_tokens is not None:
             await self._oauth_tokens.stop()
 
-    def accepted(self, session: Session) -> None:
-        self._accepted[session.listener] += 1
+    def accepted(self, session: Session, now: float, *, can_renew: bool) -> None:
+        """A login by SASL has come to its end. `can_renew`: the client knows how to do so again (KIP-368)."""
+        login = session.login
+        if isinstance(login, Login) and login.logins > 1:
+            self.counts.renewed(session.listener, 1000 * (now - login.begun_at), now)
+        else:
+            self.counts.accepted(session.listener, can_renew=can_renew)
         logger.debug(
             "Successfully authenticated %s from %s on listener %s", session.principal, session.host, session.listener
         )
 
     async def refused(self, session: Session, why: str) -> None:
         """Say it in the log, and let the client wait: who guesses is to take time."""
-        self._refused[session.listener] += 1
+        login = session.login
+        self.counts.refused(session.listener, was_in=isinstance(login, Login) and login.logins > 0)
         logger.info("Failed authentication with /%s on listener %s (%s)", session.host, session.listener, why)
         await asyncio.sleep(self._settings().connection_failed_authentication_delay_ms / 1000)
 
@@ -168,8 +167,3 @@ class Authenticators:
 
             self._oauth_tokens = OAuthTokens()
         return self._oauth_tokens
-
-
-def _by_listener(counts: Counter[str]) -> Iterator[tuple[tuple[str, ...], int]]:
-    for listener, count in counts.items():
-        yield (listener,), count

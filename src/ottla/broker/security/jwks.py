@@ -7,6 +7,7 @@ back, once a minute at most: a token with an invented key costs the issuer nothi
 import asyncio
 import json
 import logging
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -108,8 +109,14 @@ def _read(url: str) -> bytes:
     if url.startswith("file:"):
         return Path(urllib.request.url2pathname(urllib.parse.urlsplit(url).path)).read_bytes()
     request = urllib.request.Request(url, headers={"Accept": "application/json"})  # noqa: S310 (settings allow http(s))
+    deadline = time.monotonic() + ANSWER_SECONDS_MAX
+    data = bytearray()
     with urllib.request.urlopen(request, timeout=ANSWER_SECONDS_MAX) as response:  # noqa: S310
-        data: bytes = response.read(ANSWER_BYTES_MAX + 1)
-    if len(data) > ANSWER_BYTES_MAX:
-        raise ValueError(f"more than {ANSWER_BYTES_MAX} bytes")
-    return data
+        # The limit of urlopen is for each wait: an answer that comes byte by byte would take for ever.
+        while piece := response.read1(ANSWER_BYTES_MAX + 1 - len(data)):
+            data += piece
+            if len(data) > ANSWER_BYTES_MAX:
+                raise ValueError(f"more than {ANSWER_BYTES_MAX} bytes")
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the answer takes longer than {ANSWER_SECONDS_MAX:g} s")
+    return bytes(data)

@@ -28,6 +28,8 @@ def charge(quotas: ClientQuotas, answer: Answer, size: int) -> int:
     """
     call, now_ms = answer.call, answer.local_done_ns // _NS_PER_MS
     if call.exempt:
+        if quotas.requests is not None:
+            quotas.exempt.note(answer.local_done_ns - answer.dispatched_ns, now_ms)
         return 0
     if quotas.produce is not None and call.api_key == _PRODUCE:
         bytes_left = quotas.produce.of(call.session.entity, now_ms)
@@ -54,8 +56,12 @@ async def timed(quotas: ClientQuotas, call: Call, work: Coroutine[Any, Any, T]) 
         result: T = await watch
         return result
     finally:
-        if quotas.requests is not None and not call.exempt:
-            _charge_time(quotas, call, watch.ran_ns, monotonic_ns() // _NS_PER_MS)
+        if quotas.requests is not None:
+            now_ms = monotonic_ns() // _NS_PER_MS
+            if call.exempt:
+                quotas.exempt.note(watch.ran_ns, now_ms)
+            else:
+                _charge_time(quotas, call, watch.ran_ns, now_ms)
 
 
 def _charge_time(quotas: ClientQuotas, call: Call, ran_ns: int, now_ms: int) -> None:

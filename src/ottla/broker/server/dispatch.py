@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Coroutine, Iterable, Iterator
 from typing import Any
 
@@ -50,11 +51,14 @@ class Dispatcher:
         self._loop = loop
         self._handlers = load_handlers()
         self.quotas = broker.quotas
+        self.login_counts = broker.authenticators.counts
         show_quotas(broker.quotas, broker.telemetry, lambda: int(broker.clock.monotonic() * 1000))
         self.telemetry = broker.telemetry
         self.telemetry.observe(catalogue.REQUESTS, self._read_requests)
         self.telemetry.observe(catalogue.ERRORS, self._read_errors)
         self.expired_connections = 0
+        self._follower_fetches: Counter[int] = Counter()
+        """By version: those of `Fetch` that came from other brokers."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def dispatch(self, frame: bytearray, session: Session) -> Answer:
@@ -78,6 +82,8 @@ class Dispatcher:
         request = codec.decode(handler.request_class, header.version, frame, header.body_start)
         flexible = header.version >= handler.flexible_from and header.api_key != ApiKey.API_VERSIONS
         outcome = self._run(handler, call, request) if not refused else self._out_of_turn(handler, call, request)
+        if call.exempt and header.api_key == ApiKey.FETCH:
+            self._follower_fetches[header.version] += 1
         return Answer(call, header.correlation_id, flexible, outcome)
 
     def _check(self, frame: bytearray, session: Session) -> gate.Passage:
@@ -137,6 +143,12 @@ class Dispatcher:
             for version, count in enumerate(handler.came):
                 if count:
                     yield (handler.name, str(version)), count
+        # As Kafka does: of all fetches, and again of consumers' and of followers'.
+        for version, count in enumerate(self._handlers[ApiKey.FETCH].came):
+            followers = self._follower_fetches[version]
+            for name, number in (("FetchConsumer", count - followers), ("FetchFollower", followers)):
+                if number:
+                    yield (name, str(version)), number
 
     def _read_errors(self) -> Iterator[tuple[tuple[str, str], int]]:
         for handler in self._handlers.values():

@@ -1,8 +1,9 @@
 """How many connections and how many bytes of requests the broker holds at a time. Pure: time comes in."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from ottla.broker.quotas.budgets import Waits
 from ottla.broker.quotas.sampled import SampledSum
 from ottla.config.broker import BrokerSettings
 from ottla.config.network import per_ip_overrides
@@ -36,6 +37,10 @@ class ConnectionLimits:
         self._came: dict[str | None, SampledSum] = {}
         """Connections that came, by listener; None: to the broker, through those that are not protected."""
         self._came_from: dict[str, SampledSum] = {}
+        self.waits: dict[str, Waits] = {}
+        """By listener: how long connections were held up by the rates of broker and listener."""
+        self.address_waits: dict[str, Waits] = {}
+        """By listener: how long they were by the rate of their address."""
 
     @property
     def total(self) -> int:
@@ -52,7 +57,10 @@ class ConnectionLimits:
         wait_ms = 0
         if not self.is_protected(listener):
             wait_ms = self._note(None, self._settings().max_connection_creation_rate, now_ms)
-        return max(wait_ms, self._note(listener, self._rate_of(listener), now_ms))
+        wait_ms = max(wait_ms, self._note(listener, self._rate_of(listener), now_ms))
+        if wait_ms:
+            self._note_wait(self.waits, listener, wait_ms, now_ms)
+        return wait_ms
 
     def has_room(self, listener: str) -> bool:
         settings = self._settings()
@@ -81,7 +89,19 @@ class ConnectionLimits:
             for noted in (came, self._came.get(listener), of_broker):
                 if noted is not None:
                     noted.record(-1, now_ms)
-        return min(wait_ms, self._longest_wait_ms())
+            wait_ms = min(wait_ms, self._longest_wait_ms())
+            self._note_wait(self.address_waits, listener, wait_ms, now_ms)
+        return wait_ms
+
+    def accept_rate(self, listener: str | None, now_ms: int) -> float:
+        """Connections a second that came through a listener; None: to the broker, as its own rate counts them."""
+        came = self._came.get(listener)
+        return 0.0 if came is None else 1000 * came.total(now_ms) / came.span_ms(now_ms)
+
+    def address_rates(self, now_ms: int) -> Iterator[tuple[str, float]]:
+        """Of addresses that have a quota for that."""
+        for host, came in tuple(self._came_from.items()):
+            yield host, 1000 * came.total(now_ms) / came.span_ms(now_ms)
 
     def most_from(self, host: str) -> int | None:
         """How many connections an address may have, if it has them; None if it may have one more."""
@@ -114,13 +134,19 @@ class ConnectionLimits:
         return rate
 
     def _note(self, who: str | None, rate: int, now_ms: int) -> int:
-        if rate >= INT_MAX:
-            return 0
         came = self._came.get(who)
         if came is None:
             came = self._came[who] = self._new_sum()
         came.record(1, now_ms)
+        if rate >= INT_MAX:
+            return 0
         return min(came.wait_ms(rate, now_ms), self._longest_wait_ms())
+
+    def _note_wait(self, waits: dict[str, Waits], listener: str, wait_ms: int, now_ms: int) -> None:
+        if listener not in waits:
+            settings = self._settings()
+            waits[listener] = Waits(settings.quota_window_num, settings.quota_window_size_seconds)
+        waits[listener].note(wait_ms, now_ms)
 
     def _new_sum(self) -> SampledSum:
         settings = self._settings()

@@ -54,11 +54,19 @@ class Listener:
         self._socket = _bind(address, server.settings)
         self._accepting = False
         self._held: tuple[socket.socket, Session, float] | None = None
+        self._held_since = 0.0
+        self._blocked_seconds = 0.0
 
     @property
     def port(self) -> int:
         port: int = self._socket.getsockname()[1]
         return port
+
+    @property
+    def blocked_seconds(self) -> float:
+        """How long one was held up, and all behind it."""
+        now = self._server.loop.time()
+        return self._blocked_seconds + (now - self._held_since if self._held is not None else 0.0)
 
     def start(self) -> None:
         if not self._accepting and self._held is None and self._socket.fileno() >= 0:
@@ -98,7 +106,7 @@ class Listener:
     def _hold(self, sock: socket.socket, session: Session, now: float, wait_ms: int) -> None:
         """One is accepted and waits for its time and its place; those behind it wait in the socket's backlog."""
         self._stop_accepting()
-        self._held = (sock, session, now + wait_ms / 1000)
+        self._held, self._held_since = (sock, session, now + wait_ms / 1000), now
         if wait_ms:
             logger.debug("Throttle connections on listener %s for %d ms", self.address.name, wait_ms)
             self._server.loop.call_later(wait_ms / 1000 + TIMER_SLACK_SECONDS, self.let_in)
@@ -108,8 +116,10 @@ class Listener:
         if self._held is None:
             return
         sock, session, due = self._held
-        if self._server.loop.time() >= due and self._server.limits.has_room(self.address.name):
+        now = self._server.loop.time()
+        if now >= due and self._server.limits.has_room(self.address.name):
             self._held = None
+            self._blocked_seconds += now - self._held_since
             self._server.admit(sock, session)
             self.start()
 
@@ -229,9 +239,12 @@ class Server:
                 return
             if session.authentication is Authentication.NOT_NEEDED:  # else SASL says who it is
                 session.authenticated(principal)
+                self._dispatcher.login_counts.accepted(session.listener, can_renew=False)
             self._serve(channel, session)
 
-        def failed(why: str) -> None:
+        def failed(why: str, *, went_away: bool = False) -> None:
+            if not went_away:
+                self._dispatcher.login_counts.refused(session.listener)
             logger.info(
                 "Failed authentication with /%s (channelId=%s) (SSL handshake failed): %s",
                 session.host,

@@ -16,6 +16,7 @@ import ssl
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 
 from ottla.broker.server.tls_channel import TlsChannel
 
@@ -30,8 +31,12 @@ _HANDSHAKE_RECORD = 0x16
 
 Done = Callable[[TlsChannel, bytes | None], None]
 """Told of the channel, and of the peer's certificate in DER if it gave one."""
-Failed = Callable[[str], None]
-"""Told why there is no channel. The socket is closed."""
+
+
+class Failed(Protocol):
+    """Told why there is no channel. The socket is closed. `went_away`: nothing was wrong with what the peer sent."""
+
+    def __call__(self, why: str, *, went_away: bool) -> None: ...
 
 
 class HandshakeFailed(Exception):
@@ -71,7 +76,7 @@ class Handshake:
     def start(self) -> None:
         self._loop.add_reader(self._descriptor, self._on_readable)
 
-    def fail(self, why: str, *, tell_peer: bool = False) -> None:
+    def fail(self, why: str, *, tell_peer: bool = False, went_away: bool = False) -> None:
         if self._is_over:
             return
         if tell_peer and self._outgoing.pending:
@@ -79,7 +84,7 @@ class Handshake:
                 self._socket.send(self._outgoing.read())  # the alert: a client can say what was wrong
         self._end()
         self._socket.close()
-        self._failed(why)
+        self._failed(why, went_away=went_away)
 
     def _end(self) -> None:
         self._is_over = True
@@ -96,10 +101,10 @@ class Handshake:
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            self.fail(f"the peer has gone: {error.strerror}")
+            self.fail(f"the peer has gone: {error.strerror}", went_away=True)
             return
         if not data:
-            self.fail("the peer has hung up")
+            self.fail("the peer has hung up", went_away=True)
             return
         if self._tls is None:
             if data[0] != _HANDSHAKE_RECORD:
@@ -150,7 +155,7 @@ class Handshake:
             self._loop.add_writer(self._descriptor, self._go_on)
             return
         except OSError as error:
-            self.fail(f"the peer has gone: {error.strerror}")
+            self.fail(f"the peer has gone: {error.strerror}", went_away=True)
             return
         self._loop.remove_writer(self._descriptor)
         if not self._is_agreed:
@@ -208,7 +213,7 @@ class Handshakes:
 
     def close(self) -> None:
         for handshake in list(self._under_way):
-            handshake.fail("the broker is stopping")
+            handshake.fail("the broker is stopping", went_away=True)
         self.workers.shutdown(wait=False)
 
 

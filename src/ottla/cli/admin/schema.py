@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from ottla.cli.common.options import ToolParser, read_text
 from ottla.cli.common.output import CommandError, note, print_columns, print_json
+from ottla.cli.common.passwords import LOGIN_SOURCES, login_from, warn_of_clear_login
 from ottla.cli.common.schema_differences import differences
 from ottla.model.defaults import DEFAULT_REGISTRY, REGISTRY_VARIABLE
 from ottla.registry.client import RegistryClient
@@ -28,17 +29,20 @@ EXAMPLES = """
   %(prog)s set-compatibility FULL --subject orders-value
   %(prog)s export > schemas.jsonl                 all versions with their ids, one a line
   %(prog)s import schemas.jsonl                   into an empty registry, with the same ids
+  %(prog)s --user file:login.txt list             login.txt holds NAME:PASSWORD
 
 The type is read off the file's name (.avsc, .proto, .json), unless --type says it.
 """
+USER_VARIABLE = "OTTLA_REGISTRY_USER"
 _TYPES = {".avsc": "AVRO", ".avro": "AVRO", ".proto": "PROTOBUF", ".json": "JSON", ".jsonschema": "JSON"}
 _REASON = re.compile(r"errorType:'(?P<kind>[^']*)', description:'(?P<text>.*?)', path:'(?P<path>[^']*)'")
 
 
 def main(argv: Sequence[str] | None = None, prog: str = "ottla schema") -> int:
     args = _parser(prog).parse(argv)
-    user, _, password = (args.user or os.environ.get("OTTLA_REGISTRY_USER", "")).partition(":")
-    with RegistryClient(args.registry, user=user or None, password=password, ca_file=args.ca) as client:
+    warn_of_clear_login(args.user or "", "--user")
+    user, password = login_from(args.user or os.environ.get(USER_VARIABLE, ""), "--user")
+    with RegistryClient(args.registry, user=user, password=password, ca_file=args.ca) as client:
         try:
             run: Callable[[RegistryClient, argparse.Namespace], int] = args.run
             return run(client, args)
@@ -55,7 +59,7 @@ def _parser(prog: str) -> ToolParser:
         metavar="URL,...",
         help=f"where the registry is (default: ${REGISTRY_VARIABLE}, or else {DEFAULT_REGISTRY})",
     )
-    parser.add_argument("--user", metavar="NAME:PASSWORD", help="to log in (default: $OTTLA_REGISTRY_USER)")
+    parser.add_argument("--user", metavar="LOGIN", help=f"to log in: {LOGIN_SOURCES} (default: ${USER_VARIABLE})")
     parser.add_argument("--ca", metavar="FILE", help="certificates to trust, for https")
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser)

@@ -6,7 +6,7 @@ import secrets
 import sys
 from pathlib import Path
 
-from ottla.cli.common.output import CommandError
+from ottla.cli.common.output import CommandError, warn
 
 GENERATED_BYTES = 24
 SOURCES = "prompt, stdin, file:PATH, env:NAME, or generate:PATH (a new one, written to a file that only you can read)"
@@ -35,6 +35,45 @@ def password_from(source: str | None, whose: str) -> str:
     if not found:
         raise CommandError(f"the password of {whose} is empty")
     return found
+
+
+LOGIN_SOURCES = "file:PATH or env:NAME, where NAME:PASSWORD stands; or NAME:PASSWORD itself, which everybody can see"
+REFERENCES = ("file:", "env:")
+
+
+def login_from(text: str, option: str) -> tuple[str | None, str]:
+    """Name and password as `option` gives them: a reference to where they stand, or both in clear. None: nobody."""
+    if not text:
+        return None, ""
+    kind, _, place = text.partition(":")
+    found = text
+    if kind == "file":
+        found = _login_in(place, option)
+    elif kind == "env":
+        if place not in os.environ:
+            raise CommandError(f"{option} env:{place}: there is no environment variable {place}")
+        found = os.environ[place]
+    name, colon, password = found.partition(":")
+    if not name or not colon:
+        where = text if found is not text else "what it was given"
+        raise CommandError(f"{option}: {where} is not NAME:PASSWORD; it wants {LOGIN_SOURCES}")
+    return name, password
+
+
+def warn_of_clear_login(text: str, option: str) -> None:
+    """For a login that stood on a command line."""
+    if text and not text.startswith(REFERENCES):
+        warn(
+            f"{option}: a password stands on the command line, where everybody on this machine can read it; give "
+            f"file:PATH or env:NAME instead"
+        )
+
+
+def _login_in(place: str, option: str) -> str:
+    try:
+        return Path(place).read_text(encoding="utf-8").rstrip("\r\n")
+    except OSError as error:
+        raise CommandError(f"{option}: cannot read {place}: {error.strerror}") from error
 
 
 def _asked(whose: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ottla.cli.common.passwords import warn_of_clear_login
 from ottla.cli.data import console_consumer, console_producer
 
 FORMATTER = "ottla.cli.data.schema_values:SchemaFormatter"
@@ -9,7 +10,7 @@ CONSUMER_EXAMPLES = """
   {prog} --topic orders --from-beginning
   {prog} --topic orders --property print.key=true --property print.schema.ids=true
   {prog} --topic orders --property schema.registry.url=http://registry:8081 \\
-      --property basic.auth.user.info=NAME:PASSWORD
+      --property basic.auth.user.info=file:login.txt     NAME:PASSWORD stands in it; env:VARIABLE works, too
 
 Each record is printed as JSON, by the schema that its id names.
 """
@@ -21,6 +22,7 @@ PRODUCER_EXAMPLES = """
 
 Each line is one value as JSON. The schema is registered as TOPIC-value, unless value.schema.id names one.
 """
+_LOGIN = "basic.auth.user.info="
 _SUFFIXES = {"SchemaReader": ".avsc", "JsonSchemaReader": ".json", "ProtobufReader": ".proto"}
 
 
@@ -40,9 +42,12 @@ def produce(argv: Sequence[str], prog: str, reader: str) -> int:
 
 
 def _spelled(argv: Sequence[str]) -> list[str]:
-    """`--topic=x` as two words."""
+    """`--topic=x` as two words. A login in clear is warned of: here it is known to come from the command line."""
     found: list[str] = []
     for each in argv:
         name, equals, value = each.partition("=")
         found += [name, value] if equals and name.startswith("--") and " " not in name else [each]
+    for each in found:
+        if each.startswith(_LOGIN):
+            warn_of_clear_login(each.removeprefix(_LOGIN), _LOGIN.rstrip("="))
     return found

@@ -7,6 +7,7 @@ from typing import IO, Any, BinaryIO
 
 from ottla.cli.common.options import read_text
 from ottla.cli.common.output import CommandError
+from ottla.cli.common.passwords import login_from
 from ottla.cli.data.console_reader import LineReader
 from ottla.cli.data.own_code import Record
 from ottla.model.defaults import DEFAULT_REGISTRY, REGISTRY_VARIABLE
@@ -14,6 +15,7 @@ from ottla.registry.client import RegistryClient, RegistrySchema
 from ottla.registry.framing import KEY_HEADER, VALUE_HEADER, id_prefix, read_id, read_indexes, write_indexes
 from ottla.registry.schemas.parsed import Referenced
 
+LOGIN = "basic.auth.user.info"
 _READER_PROPERTIES = (
     "parse.key", "key.separator", "parse.headers", "headers.delimiter", "headers.separator", "headers.key.separator",
     "ignore.error", "null.marker",
@@ -21,10 +23,10 @@ _READER_PROPERTIES = (
 
 
 def registry_of(properties: Mapping[str, str]) -> RegistryClient:
-    user, _, password = properties.get("basic.auth.user.info", "").partition(":")
+    user, password = login_from(properties.get(LOGIN, ""), LOGIN)
     return RegistryClient(
         properties.get("schema.registry.url") or os.environ.get(REGISTRY_VARIABLE) or DEFAULT_REGISTRY,
-        user=user or None,
+        user=user,
         password=password,
         ca_file=properties.get("schema.registry.ssl.ca.location"),
     )

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ottla.monitoring import metrics
 from ottla.monitoring.figures import Figure
-from ottla.monitoring.lag.book import GroupLag
+from ottla.monitoring.lag.book import GroupLag, PartitionLag
 
 Rows = list[tuple[tuple[str, ...], float]]
 EXPORTED_STATUS_SHIFT = 1
@@ -41,6 +41,8 @@ def lag_figures(clusters: Iterable[Judged]) -> list[Figure]:
     full = [(labels, each) for labels, each in by_partition if each.complete >= 1.0 and each.end is not None]
     offsets: Rows = [(labels, each.end.offset) for labels, each in by_partition if each.end is not None]
     full_offsets: Rows = [(labels, each.end.offset) for labels, each in full if each.end is not None]
+    oldest: Rows = [(labels, age) for labels, group in by_group if (age := oldest_s(group)) is not None]
+    waiting: Rows = [(labels, age) for labels, each in by_partition if (age := age_s(each)) is not None]
     return [
         (metrics.GROUP_LAG, totals),
         (metrics.GROUP_STATUS, [(labels, int(group.status)) for labels, group in by_group]),
@@ -57,7 +59,14 @@ def lag_figures(clusters: Iterable[Judged]) -> list[Figure]:
         ),
         (metrics.EXPORTED_PARTITION_OFFSET, offsets),
         (metrics.EXPORTED_TOPIC_END, ends),
-        (metrics.GROUP_WAITING, [(labels, age) for labels, group in by_group if (age := oldest_s(group)) is not None]),
+        (metrics.LAG_EXPORTER_END, ends),
+        (metrics.LAG_EXPORTER_OFFSET, offsets),
+        (metrics.LAG_EXPORTER_LAG, lags),
+        (metrics.LAG_EXPORTER_MAX_LAG, [(labels, max_lag(group)) for labels, group in by_group]),
+        (metrics.LAG_EXPORTER_SECONDS, waiting),
+        (metrics.LAG_MILLIS, [(labels, 1000 * age) for labels, age in waiting]),
+        (metrics.LAG_EXPORTER_MAX_SECONDS, oldest),
+        (metrics.GROUP_WAITING, oldest),
         (
             metrics.GROUP_CAUGHT_UP,
             [(labels, left) for labels, group in by_group if (left := caught_up_s(group)) is not None],
@@ -66,11 +75,20 @@ def lag_figures(clusters: Iterable[Judged]) -> list[Figure]:
     ]
 
 
+def age_s(partition: PartitionLag) -> float | None:
+    """Age of a partition's oldest unread record; 0 where nothing is unread."""
+    return partition.waiting_s if partition.current_lag > 0 else 0.0
+
+
 def oldest_s(group: GroupLag) -> float | None:
     """Age of the oldest unread record of a group; None while one of its partitions cannot tell."""
-    ages = [each.waiting_s for each in group.partitions if each.current_lag > 0]
+    ages = [age_s(each) for each in group.partitions]
     known = [age for age in ages if age is not None]
     return max(known, default=0.0) if len(known) == len(ages) else None
+
+
+def max_lag(group: GroupLag) -> int:
+    return max((each.current_lag for each in group.partitions), default=0)
 
 
 def caught_up_s(group: GroupLag) -> float | None:

@@ -11,8 +11,8 @@ _PARTITION = ("topic", "partition")
 _GROUP = ("consumergroup", "topic", "partition")
 
 
-def _gauge(name: str, unit: str, doc: str, labels: tuple[str, ...] = ()) -> Metric:
-    return own(f"kafka_{name}", Kind.GAUGE, unit, doc, labels)
+def _gauge(name: str, unit: str, doc: str, labels: tuple[str, ...] = (), also: tuple[str, ...] = ()) -> Metric:
+    return own(f"kafka_{name}", Kind.GAUGE, unit, doc, labels, also=also)
 
 
 BROKERS = _gauge("brokers", "brokers", "Brokers that are registered, as the controller knows; not told elsewhere.")
@@ -45,6 +45,7 @@ GROUP_LAG = _gauge(
     "records",
     "How far a group is behind the end of a partition; only of partitions that this broker has a replica of.",
     _GROUP,
+    also=("kafka_consumergroup_uncommitted_offsets",),
 )
 GROUP_OFFSET_SUM = _gauge(
     "consumergroup_current_offset_sum",

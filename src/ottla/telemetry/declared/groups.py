@@ -1,7 +1,7 @@
 """Groups, of the partitions of `__consumer_offsets` that this broker leads."""
 
 from ottla.telemetry.declaring import attribute, gauge, rate
-from ottla.telemetry.metric import Kind
+from ottla.telemetry.metric import Kind, Metric
 
 _GROUPS = "kafka.server:type=group-coordinator-metrics"
 _MANAGER = "kafka.server:type=GroupMetadataManager,name="
@@ -51,8 +51,15 @@ LOAD_TIME_MAX = attribute(
 LOAD_TIME_AVG = attribute(
     _GROUPS, "partition-load-time-avg", Kind.GAUGE, "milliseconds", "The mean time it took to read a partition."
 )
-NUM_GROUPS = gauge(_MANAGER + "NumGroups", "groups", "Classic groups, and those that only keep offsets.")
+
+
+def _manager(name: str, unit: str, doc: str) -> Metric:
+    """Kafka moved these MBeans to kafka.coordinator.group: dashboards ask for one or the other."""
+    return gauge(_MANAGER + name, unit, doc, also=(f"kafka_coordinator_group_groupmetadatamanager_{name.lower()}",))
+
+
+NUM_GROUPS = _manager("NumGroups", "groups", "Classic groups, and those that only keep offsets.")
 NUM_GROUPS_IN = {
-    state: gauge(_MANAGER + f"NumGroups{state}", "groups", f"Classic groups in state {state}.") for state in _STATES
+    state: _manager(f"NumGroups{state}", "groups", f"Classic groups in state {state}.") for state in _STATES
 }
-NUM_OFFSETS = gauge(_MANAGER + "NumOffsets", "offsets", "Offsets that are kept.")
+NUM_OFFSETS = _manager("NumOffsets", "offsets", "Offsets that are kept.")

@@ -1,6 +1,6 @@
 """Requests, the loop that works on them, what waits, and connections."""
 
-from ottla.telemetry.declaring import attribute, declare, gauge, histogram
+from ottla.telemetry.declaring import attribute, declare, gauge, histogram, meter
 from ottla.telemetry.metric import Kind
 
 _TIMES = "kafka.network:type=RequestMetrics,name={name},request={{request}}"
@@ -99,6 +99,11 @@ FETCH_SESSION_PARTITIONS = gauge(
     "kafka.server:type=FetchSessionCache,name=NumIncrementalFetchPartitionsCached",
     "partitions",
     "Partitions that incremental fetch sessions look at.",
+)
+FETCH_SESSION_EVICTIONS = meter(
+    "kafka.server:type=FetchSessionCache,name=IncrementalFetchSessionEvictionsPerSec",
+    "sessions",
+    "Incremental fetch sessions that gave way to others: `max.incremental.fetch.session.cache.slots` are few.",
 )
 DISK_READ = gauge(
     "kafka.server:type=KafkaServer,name=linux-disk-read-bytes",

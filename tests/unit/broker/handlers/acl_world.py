@@ -39,6 +39,35 @@ def error_codes(message: Message) -> Iterator[int]:
                 yield from error_codes(part)
 
 
+NAMING = {
+    "name", "topic", "topic_name", "group_id", "resource_type", "resource_name", "transactional_id", "user",
+    "entity_type", "entity_name", "producer_id", "partition", "partition_id", "partition_index", "index",
+}  # fmt: skip
+
+
+def _called(entry: Message) -> str:
+    """What an entry of a list is about: brokers may put them in any order."""
+    values = [getattr(entry, field.name) for field in entry.FIELDS if field.name in NAMING]
+    return ",".join(str(value) for value in values if value not in (None, ""))
+
+
+def refusals(message: Message, place: str = "") -> Iterator[tuple[str, int]]:
+    """Where an answer says that somebody may not do something, and how many entries its lists of outcomes have. An
+    entry is called by what it is about; one without a name, or with an id of this cluster alone, by nothing."""
+    for field in message.FIELDS:
+        value, here = getattr(message, field.name), f"{place}.{field.name}"
+        if field.name.endswith("error_code") and value in AUTHORIZATION:
+            yield here, value
+        if isinstance(value, list):
+            entries = [part for part in value if isinstance(part, Message)]
+            if any(each.name.endswith("error_code") for part in entries[:1] for each in part.FIELDS):
+                yield f"{here}.length", len(entries)
+            for part in entries:
+                yield from refusals(part, f"{here}[{_called(part)}]")
+        elif isinstance(value, Message):
+            yield from refusals(value, here)
+
+
 class Closed(Exception):
     """The connection was closed instead of an answer."""
 

@@ -66,7 +66,7 @@ from ottla.protocol.messages.describe_producers import DescribeProducersRequest,
 from ottla.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from ottla.protocol.messages.describe_topic_partitions import TopicRequest as DescribedTopic
 from ottla.protocol.messages.describe_transactions import DescribeTransactionsRequest
-from ottla.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
+from ottla.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
 from ottla.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from ottla.protocol.messages.end_txn import EndTxnRequest
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
@@ -383,6 +383,22 @@ CASES = [
         range(2, 5),
     ),
     Case(
+        "CreateTopics:and what is told of their settings",
+        lambda world, version: CreateTopicsRequest(
+            topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("n1", "n2")],
+            validate_only=True,
+            timeout_ms=1000,
+        ),
+        [29, 29],
+        [
+            ((_O.CREATE, _R.TOPIC, "n1"), [29, 29]),  # of n2, and of what n1's settings are
+            (cluster(_O.CREATE), [29, 29]),
+            ((_O.DESCRIBE_CONFIGS, _R.TOPIC, "n1"), [29]),
+            ((_O.ALTER_CONFIGS, _R.TOPIC, "n2"), []),
+        ],
+        range(5, 8),
+    ),
+    Case(
         "DeleteTopics",
         delete_topics,
         [29, 29],
@@ -621,6 +637,12 @@ CASES = [
         "DescribeUserScramCredentials",
         lambda world, version: DescribeUserScramCredentialsRequest(users=None),
         [31],
+        [(cluster(_O.DESCRIBE), [])],
+    ),
+    Case(
+        "DescribeUserScramCredentials:of some",
+        lambda world, version: DescribeUserScramCredentialsRequest(users=[UserName("a"), UserName("b")]),
+        [31, 31, 31],
         [(cluster(_O.DESCRIBE), [])],
     ),
     Case(

@@ -2,6 +2,8 @@
 
 import asyncio
 import errno
+import itertools
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,7 +18,7 @@ from tests.unit.broker.server.by_hand import ByHand, WantWrite
 from ottla.broker.coordination.transaction_partitions import ClusterTransactionPartitions
 from ottla.broker.handlers.fetching.sessions import FetchSessions
 from ottla.broker.life import OpeningProgress, SystemClock
-from ottla.broker.metrics import clients, coordinators, host, logs, network, topics
+from ottla.broker.metrics import arrivals, clients, coordinators, host, logs, network, topics
 from ottla.broker.metrics.keeping import Rates
 from ottla.broker.metrics.showing import Shown
 from ottla.broker.metrics.zookeeper import ServerFigures, parse, servers_in, show_session
@@ -26,6 +28,7 @@ from ottla.broker.replication.fetch_requests import Followed
 from ottla.broker.replication.traffic import Traffic
 from ottla.broker.security.sasl.login import Login
 from ottla.broker.server.dispatch import Dispatcher
+from ottla.broker.server.limits import ConnectionLimits
 from ottla.broker.server.listener import Server
 from ottla.broker.session import ANONYMOUS, Session
 from ottla.broker.storage.compaction.cleaner import LogCleaner
@@ -35,6 +38,7 @@ from ottla.config.topic import TopicSettings
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition, new_topic_id
 from ottla.protocol.errors import MalformedMessage
+from ottla.protocol.messages.fetch import FetchRequest
 from ottla.protocol.messages.list_groups import ListGroupsRequest
 from ottla.protocol.records import NewRecord, encode_batch
 from ottla.telemetry.catalogue import METRICS
@@ -109,6 +113,40 @@ def test_connections_that_are_behind() -> None:
     assert moved(before, told(telemetry)) >= set(MOVED_BY[here("test_connections_that_are_behind")])
 
 
+def test_connections_that_come_and_are_kept_waiting() -> None:
+    telemetry = Telemetry()
+    settings = settings_from(
+        {"max.connection.creation.rate": "1", "listener.name.l.max.connection.creation.rate": "2",
+         "listeners": "L://127.0.0.1:0", "listener.security.protocol.map": "L:PLAINTEXT"}
+    )  # fmt: skip
+    limits = ConnectionLimits(lambda: settings, lambda: {"192.0.2.1": 1})
+    listener = SimpleNamespace(address=SimpleNamespace(name="L"), blocked_seconds=0.0)
+    server = SimpleNamespace(
+        limits=limits, listeners=[listener], connections=[], loop=SimpleNamespace(time=lambda: 1.0)
+    )
+    arrivals.show(telemetry, lambda: cast("Any", server))
+    before = told(telemetry)
+    for _ in range(30):
+        limits.arrived("L", 1_000)
+        limits.address_waits_ms("L", "192.0.2.1", 1_000)
+    session = Session("L", "192.0.2.1")
+    session.runs("apache-kafka-java", "4.3.1")
+    server.connections = [SimpleNamespace(session=session)]
+    listener.blocked_seconds = 2.5
+    assert moved(before, told(telemetry)) >= set(MOVED_BY[here("test_connections_that_come_and_are_kept_waiting")])
+    assert 'client_software_name="apache-kafka-java",client_software_version="4.3.1"} 1' in told(telemetry)
+
+
+def test_a_fetch_session_that_gives_way() -> None:
+    telemetry, ids = Telemetry(), itertools.count(1)
+    sessions = FetchSessions(lambda: 1, lambda: next(ids))
+    network.show(telemetry, lambda: None, sessions)
+    before = told(telemetry)
+    for now in (0.0, 1_000.0):
+        assert sessions.session_for(FetchRequest(session_epoch=0), uses_topic_ids=True, now=now) is not None
+    assert moved(before, told(telemetry)) >= set(MOVED_BY[here("test_a_fetch_session_that_gives_way")])
+
+
 def test_coordinators_count(harness: Harness) -> None:
     telemetry = Telemetry()
     coordinators.show_groups(telemetry, harness.broker.groups)
@@ -139,6 +177,8 @@ def test_reads_that_are_refused() -> None:
 def test_the_host(tmp_path: Path) -> None:
     (tmp_path / "self/fd").mkdir(parents=True)
     (tmp_path / "net").mkdir()
+    (tmp_path / "stat").write_text("cpu 1 2 3\nbtime 1700000000\n")
+    (tmp_path / "self/stat").write_text(f"42 (a name) {' '.join(['S', *map(str, range(18)), '500', '9'])}\n")
     (tmp_path / "self/io").write_text("rchar: 1\nread_bytes: 4096\nwrite_bytes: 8192\n")
     (tmp_path / "diskstats").write_text(
         "8 0 sda 1 0 16 0 1 0 32 0 0 500 0\n8 1 sda1 1 0 16 0 1 0 32 0 0 500 0\n7 0 loop0 1 0 2 0 1 0 2 0 0 1 0\n"
@@ -146,6 +186,8 @@ def test_the_host(tmp_path: Path) -> None:
     telemetry = Telemetry()
     host.show(telemetry, list, tmp_path)
     text = told(telemetry)
+    assert moved("", text) >= set(MOVED_BY[here("test_the_host")])
+    assert f"process_start_time_seconds {1700000000 + 500 / os.sysconf('SC_CLK_TCK')}" in text
     assert "kafka_server_kafkaserver_linux_disk_read_bytes 4096" in text
     assert 'ottla_host_disk_read_bytes_total{device="sda"} 8192' in text
     assert 'ottla_host_disk_busy_seconds_total{device="sda"} 0.5' in text
@@ -171,7 +213,7 @@ def test_clients_that_push() -> None:
     telemetry = Telemetry()
     metrics = ClientMetrics(lambda: 1, lambda: 1000, uuid4)
     metrics.use({"all": {"metrics": "*"}})
-    clients.show(telemetry, metrics)
+    clients.show(telemetry, metrics, lambda: 0.01)
     before = told(telemetry)
     instance, wanted = metrics.subscribe(NO_INSTANCE, {}, 0)
     with pytest.raises(ApiError):
@@ -181,8 +223,25 @@ def test_clients_that_push() -> None:
         metrics.subscribe(instance, {}, 3)
     metrics.check(instance, {}, wanted.id, 0, 1, 4)
     metrics.take(instance, [Point("a", "", (), 1.0), Point("b", "", (), 1.0)])
+    metrics.times.note(2.5, 0.01)
     metrics.failed += 1
     assert moved(before, told(telemetry)) >= set(MOVED_BY[here("test_clients_that_push")])
+
+
+def test_the_last_client_that_goes_is_forgotten_when_somebody_looks() -> None:
+    telemetry, now = Telemetry(), [0.0]
+    metrics = ClientMetrics(lambda: 100, lambda: 1000, uuid4)
+    metrics.use({"all": {"metrics": "*", "interval.ms": "1000"}})
+    clients.show(telemetry, metrics, lambda: now[0])
+    instance, wanted = metrics.subscribe(NO_INSTANCE, {"client_id": "me"}, 0)
+    metrics.check(instance, {"client_id": "me"}, wanted.id, 0, 1, 1)
+    metrics.take(instance, [Point("sent", "", (), 1.0)])
+    now[0] = 2.0
+    assert "kafka_server_clientmetrics_instancecount 1" in told(telemetry)
+    assert 'client_id="me"' in render(telemetry.pushed())
+    now[0] = 60.0
+    assert render(telemetry.pushed()) == ""
+    assert "kafka_server_clientmetrics_instancecount 0" in told(telemetry)
 
 
 def test_rates_move_with_their_counters() -> None:
@@ -242,3 +301,15 @@ def test_a_whole_broker(tmp_path: Path) -> None:
             await shown.stop()
 
     assert asyncio.run(run()) >= set(MOVED_BY[here("test_a_whole_broker")])
+
+
+def test_fetches_are_counted_by_who_fetches_too(harness: Harness) -> None:
+    loop = asyncio.new_event_loop()
+    dispatcher = Dispatcher(harness.broker, loop)
+    for replica_id in (-1, -1, 2):
+        request = FetchRequest(replica_id=replica_id, session_epoch=-1, max_bytes=1)
+        dispatcher.dispatch(frame(request, 12, "me"), Session("INSIDE", "h", 1))
+    loop.close()
+    text = told(harness.broker.telemetry)
+    for name, count in (("Fetch", 3), ("FetchConsumer", 2), ("FetchFollower", 1)):
+        assert f'kafka_network_requestmetrics_requests_total{{request="{name}",version="12"}} {count}\n' in text

@@ -3,15 +3,18 @@
 import asyncio
 
 from msgspec.structs import replace
+from tests.metrics_moved import MOVED_BY, moved
 
 from ottla.broker.security.authenticators import Authenticators
+from ottla.broker.security.sasl.login import Login
 from ottla.broker.security.sasl.scram_credentials import SHA_256, credential_of, salted_password, write_credential
 from ottla.broker.session import Principal, Session
 from ottla.client import sasl as client
 from ottla.cluster.image import ClusterImage, user_entity
 from ottla.config.load import settings_from
 from ottla.model.errors import ErrorCode
-from ottla.telemetry import catalogue
+from ottla.telemetry.declared import logins
+from ottla.telemetry.prometheus import render
 from ottla.telemetry.registry import Telemetry
 
 SETTINGS = settings_from(
@@ -37,7 +40,7 @@ def log_in(authenticators: Authenticators, password: str) -> Session:
     answer = login.token(session, next(exchange), 0, 0)
     answer = login.token(session, exchange.send(answer.reply), 0, 0)
     if answer.error is ErrorCode.NONE:
-        authenticators.accepted(session)
+        authenticators.accepted(session, 0.0, can_renew=True)
     else:
         asyncio.run(authenticators.refused(session, answer.why))
     return session
@@ -46,14 +49,36 @@ def log_in(authenticators: Authenticators, password: str) -> Session:
 def test_a_login_sees_the_newest_password_and_is_counted() -> None:
     image = with_password("old")
     authenticators, telemetry = Authenticators(lambda: SETTINGS, lambda: image), Telemetry()
-    authenticators.show(telemetry)
+    authenticators.counts.show(telemetry, lambda: 0.0)
     assert log_in(authenticators, "old").principal == Principal("User", "alice")
     image = with_password("new")
     assert log_in(authenticators, "old").principal != Principal("User", "alice")
     assert log_in(authenticators, "new").principal == Principal("User", "alice")
     counted = {sample.metric: (sample.labels, sample.value) for sample in telemetry.snapshot()}
-    assert counted[catalogue.LOGINS] == (("SASL_PLAINTEXT",), 2)
-    assert counted[catalogue.LOGINS_FAILED] == (("SASL_PLAINTEXT",), 1)
+    assert counted[logins.LOGINS] == (("SASL_PLAINTEXT",), 2)
+    assert counted[logins.LOGINS_FAILED] == (("SASL_PLAINTEXT",), 1)
+
+
+def test_a_session_that_is_renewed_counts_apart_and_is_timed() -> None:
+    authenticators, telemetry, now = Authenticators(lambda: SETTINGS, lambda: with_password("x")), Telemetry(), [0.0]
+    authenticators.counts.show(telemetry, lambda: now[0])
+    before = render(telemetry.tables())
+    session = log_in(authenticators, "x")
+    login = session.login
+    assert isinstance(login, Login)
+    login.logins += 1  # as its second login leaves it
+    now[0] = 0.25
+    authenticators.accepted(session, now[0], can_renew=True)
+    asyncio.run(authenticators.refused(session, "another password"))
+    authenticators.counts.accepted("TLS", can_renew=False)
+    told = {(sample.metric, sample.labels): sample.value for sample in telemetry.snapshot()}
+    ours, tls = ("SASL_PLAINTEXT",), ("TLS",)
+    assert (told[logins.LOGINS, ours], told[logins.LOGINS_FAILED, ours]) == (1, 0)
+    assert (told[logins.RENEWALS, ours], told[logins.RENEWALS_FAILED, ours]) == (1, 1)
+    assert (told[logins.LOGINS_FOR_GOOD, ours], told[logins.LOGINS_FOR_GOOD, tls]) == (0, 1)
+    assert (told[logins.RENEWAL_TIME_AVG, ours], told[logins.RENEWAL_TIME_MAX, ours]) == (250, 250)
+    here = "tests/unit/broker/security/test_authenticators.py::test_a_session_that_is_renewed_counts_apart_and_is_timed"
+    assert moved(before, render(telemetry.tables())) >= set(MOVED_BY[here])
 
 
 def test_who_does_not_exist_is_asked_for_as_many_iterations_as_those_who_do() -> None:

@@ -56,7 +56,7 @@ class Pair:
             ours,
             self.server,
             lambda channel, _certificate: agreed.set_result(channel),
-            lambda why: agreed.set_exception(AssertionError(why)),
+            lambda why, *, went_away: agreed.set_exception(AssertionError(why)),
         )
         channel = await agreed
         handshakes.close()

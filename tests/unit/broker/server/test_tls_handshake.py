@@ -54,7 +54,7 @@ class Broker:
             ours,
             self.context,
             lambda channel, certificate: self.agreed.put_nowait((channel, certificate)),
-            self.failures.put_nowait,
+            lambda why, *, went_away: self.failures.put_nowait(f"{why} (went away)" if went_away else why),
             in_thread=self.in_thread,
         )
         return theirs
@@ -271,3 +271,12 @@ def test_an_intermediate_authority_alone_is_believed_as_in_java(authority: Autho
     trust = TrustStore((keys.certificate,))
     server = server_context(keys._replace(chain=keys.chain[:1]), None, ssl.CERT_NONE, Agreement())
     try_handshake(server, client_context(None, trust, Agreement(), check_hostname=True))
+
+
+def test_who_hangs_up_has_done_nothing_wrong(authority: Authority, keys: KeyStore) -> None:
+    async def work() -> None:
+        async with broker(servers(keys, authority)) as serving:
+            serving.accept().close()
+            assert await serving.failures.get() == "the peer has hung up (went away)"
+
+    on_a_loop(work)

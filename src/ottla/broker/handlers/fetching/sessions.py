@@ -194,6 +194,7 @@ class FetchSessions:
         self._slots = slots
         self._new_id = new_id
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()  # least recently used first
+        self.evictions = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -246,6 +247,7 @@ class FetchSessions:
         if now - oldest.last_used < EVICTION_AGE_SECONDS:
             return False
         self.end(oldest.id)
+        self.evictions += 1
         return True
 
     def end(self, session_id: int) -> None:

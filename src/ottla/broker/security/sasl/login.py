@@ -44,7 +44,8 @@ class Login:
         self.receive_bytes_max = receive_bytes_max
         self._mechanism: str | None = None
         self._machine: Mechanism | None = None
-        self._begun_at = float("-inf")
+        self.begun_at = float("-inf")
+        """When a mechanism was chosen last."""
         self._bad_mechanism: str | None = None
         self.bare = False
         """Whether tokens come as bare frames: the client chose the mechanism with version 0."""
@@ -59,7 +60,7 @@ class Login:
     def may_choose(self, session: Session, now: float) -> bool:
         """Whether a mechanism may be chosen now; who may not is told so, and stays."""
         if session.authentication is Authentication.DONE:
-            return session.expires_at is not None and now - self._begun_at >= REAUTHENTICATION_SECONDS_MIN
+            return session.expires_at is not None and now - self.begun_at >= REAUTHENTICATION_SECONDS_MIN
         return session.authentication is Authentication.HANDSHAKE
 
     def choose(self, session: Session, mechanism: str, now: float, *, bare: bool) -> bool:
@@ -72,7 +73,7 @@ class Login:
         self._bad_mechanism = self._mechanism if renews and mechanism != self._mechanism else None
         if self._bad_mechanism is None:
             self._machine = offer.begin(mechanism)
-        self._mechanism, self._begun_at, self.bare = mechanism, now, bare
+        self._mechanism, self.begun_at, self.bare = mechanism, now, bare
         session.exchanges()
         return True
 
