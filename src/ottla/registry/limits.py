@@ -18,3 +18,5 @@ class SchemaLimits(NamedTuple):
 
 
 LIMITS = SchemaLimits()
+RECORD_BYTES_MAX = 5 * LIMITS.schema_bytes_max
+"""Of the topic's records: a text of quotes doubles as JSON, and references, metadata and rules come with it."""
