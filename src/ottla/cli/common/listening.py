@@ -3,8 +3,7 @@
 import argparse
 
 from ottla.cli.common.output import CommandError
-from ottla.config.listeners import is_local
-from ottla.http.address import HttpAddress, parse_address
+from ottla.http.address import HttpAddress, is_local, parse_address
 
 MEANT = "--allow-unauthenticated"
 

@@ -11,8 +11,7 @@ import sys
 from ottla.cli.common.listening import MEANT
 from ottla.cli.common.output import CommandError
 from ottla.cli.local import secure
-from ottla.config.listeners import is_local
-from ottla.http.address import BadListener, HttpAddress, parse_address
+from ottla.http.address import BadListener, HttpAddress, is_local, parse_address
 from ottla.http.listening import listen
 from ottla.model.defaults import REGISTRY_PORT
 
