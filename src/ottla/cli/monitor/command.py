@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla monitor") -> int:
             login=users is not None,
             tls=each.certificate is not None,
             meant=args.allow_unauthenticated,
-            how="--listen-login FILE, with --listen-certificate FILE or the `cert` and `key` of an [httpserver.*]",
+            how="--listen-login FILE, with --listen-certificate FILE or `tls` of an [httpserver.*]",
         )
     return asyncio.run(run_monitor(watches, notifiers, ends, listeners, users=users, json=args.json))
 
