@@ -18,7 +18,7 @@ from ottla.protocol.compression import Buffer
 from ottla.protocol.errors import CorruptBatch, MalformedMessage
 from ottla.protocol.records import Record, decode_batch
 from ottla.registry.errors import RegistryError
-from ottla.registry.framing import KEY_HEADER, VALUE_HEADER, BadFraming, read_id
+from ottla.registry.framing import ID_BYTES, ID_MAGIC, KEY_HEADER, VALUE_HEADER, BadFraming, read_id
 
 if TYPE_CHECKING:
     from ottla.registry.client import RegistryClient
@@ -77,24 +77,25 @@ class SchemaIds:
             decoded = decode_batch(records)
         except (CorruptBatch, MalformedMessage):
             return  # appending meets the same error and answers it
-        faults = [
-            RecordError(number, f"{check.part}: {problem}")
-            for number, record in enumerate(decoded)
-            for check, problem in self._problems(record, topic, checks)
-        ]
+        faults = [fault for check in checks for fault in self._faults(decoded, topic, check)]
         if faults:
-            raise _refusal(faults, len(decoded))
+            raise _refusal(sorted(faults, key=lambda fault: fault.batch_index), len(decoded))
 
-    def _problems(
-        self, record: Record, topic: str, checks: tuple[SchemaCheck, ...]
-    ) -> Iterator[tuple[SchemaCheck, str]]:
-        for check in checks:
-            data = record.key if check.part == "key" else record.value
+    def _faults(self, decoded: list[Record], topic: str, check: SchemaCheck) -> Iterator[RecordError]:
+        """Most batches have one id, so what was good once in a batch is only compared."""
+        of_key = check.part == "key"
+        good: bytes | None = None
+        for number, record in enumerate(decoded):
+            data = record.key if of_key else record.value
             if data is None:
                 continue  # no key, or a tombstone
+            if data[:ID_BYTES] == good and not record.headers:
+                continue
             problem = self._problem(data, record, topic, check)
             if problem:
-                yield check, problem
+                yield RecordError(number, f"{check.part}: {problem}")
+            elif not record.headers and data[0] == ID_MAGIC:
+                good = data[:ID_BYTES]
 
     def _problem(self, data: bytes, record: Record, topic: str, check: SchemaCheck) -> str:
         name = KEY_HEADER if check.part == "key" else VALUE_HEADER
