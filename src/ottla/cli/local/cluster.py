@@ -10,8 +10,9 @@ from types import FrameType
 from ottla.cli.common.options import ToolParser
 from ottla.cli.common.output import CommandError, note
 from ottla.cli.local import secure
-from ottla.cli.local.broker_process import LOCAL_METRICS, NO_WAITING, add_log_format, add_log_level
+from ottla.cli.local.broker_process import LOCAL_METRICS, NO_WAITING
 from ottla.cli.local.cluster_children import Child, broker_child, registry_child, zookeeper_child
+from ottla.cli.local.log_format import add_log_format, add_log_level
 from ottla.cli.local.registry_child import add_registry, refuse_exposed, wanted
 from ottla.cli.local.registry_child import broker_settings as registry_settings
 from ottla.config.load import load_settings

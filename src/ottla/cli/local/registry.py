@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ottla.cli.common.listening import add_allow_unauthenticated, add_listen, check_exposure
 from ottla.cli.common.options import ToolParser, add_connection_options, bootstrap_of, client_settings, read_text
 from ottla.cli.common.output import CommandError
-from ottla.cli.local.broker_process import add_log_level
+from ottla.cli.local.log_format import add_log_level
 from ottla.model.defaults import REGISTRY_PORT
 from ottla.model.errors import OttlaError
 

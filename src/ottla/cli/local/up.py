@@ -9,10 +9,9 @@ from ottla.cli.local.broker_process import (
     LOCAL_METRICS,
     METRICS_ON,
     NO_WAITING,
-    add_log_format,
-    add_log_level,
     run_broker,
 )
+from ottla.cli.local.log_format import add_log_format, add_log_level
 from ottla.cli.local.registry_child import RegistryChild, add_registry, refuse_exposed, registry_lines
 from ottla.config.load import load_settings
 from ottla.model.defaults import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP, DEFAULT_PORT
