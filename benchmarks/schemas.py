@@ -32,6 +32,7 @@ VALUE_BYTES = 100
 CLIENTS = 2
 CHECKED, PLAIN = "checked", "plain"
 PATIENCE_S = 120.0
+LOOK_UP_SECONDS = 3.0
 
 
 @contextmanager
@@ -93,30 +94,34 @@ def _produce(running: RunningBroker, topic: str, value: bytes, records: int, cod
 
 
 def asking(rounds: int) -> None:
-    """Start, memory, look-ups and registrations of one registry."""
+    """Start, memory, look-ups and registrations of one registry, with its own processor time: others' is not in it."""
     with broker() as running:
-        starts = []
-        for number in range(rounds):
-            began = time.perf_counter()
-            with registry(running.bootstrap, "--topic", f"_start{number}", "--group", f"start{number}"):
-                starts.append(time.perf_counter() - began)
-        print(f"start until it answers, with a new topic: {statistics.median(starts) * 1000:.0f} ms")
+        _starts(running, rounds, "a new topic", lambda n: ["--topic", f"_start{n}", "--group", f"start{n}"])
         with registry(running.bootstrap) as beside:
-            empty = _resident_mb(beside)
+            empty, before = _resident_mb(beside), _cpu(beside)
             ids, latencies = _register(beside.url, 1_000)
+            each_ms = (_cpu(beside) - before) * 1000 / len(ids)
             print(
-                f"registrations one after the other: {statistics.median(latencies):.1f} ms, "
-                f"99th percentile {statistics.quantiles(latencies, n=100)[98]:.1f} ms"
+                f"registrations one after the other: {statistics.median(latencies):.1f} ms, 99th percentile "
+                f"{statistics.quantiles(latencies, n=100)[98]:.1f} ms; CPU {each_ms:.1f} ms each"
             )
             print(f"memory: {empty:.0f} MB empty, {_resident_mb(beside):.0f} MB with {len(ids)} schemas")
             for clients in (1, CLIENTS):
-                rates = [_look_ups(beside.url, ids, clients) for _ in range(rounds)]
-                print(
-                    f"look-ups by id, {clients} client{'s' * (clients > 1)}: {statistics.median(rates):,.0f} a second"
-                )
+                before, counts = _cpu(beside), [_look_ups(beside.url, ids, clients) for _ in range(rounds)]
+                each_us = (_cpu(beside) - before) * 1e6 / sum(counts)
+                rate = statistics.median(counts) / LOOK_UP_SECONDS
+                print(f"look-ups by id, {clients} clients: {rate:,.0f} a second; CPU {each_us:.0f} us each")
+        _starts(running, rounds, f"{len(ids)} schemas", lambda _: [])
+
+
+def _starts(running: RunningBroker, rounds: int, what: str, options: Callable[[int], list[str]]) -> None:
+    taken = []
+    for number in range(rounds):
         began = time.perf_counter()
-        with registry(running.bootstrap):
-            print(f"start until it answers, with 1000 schemas: {(time.perf_counter() - began) * 1000:.0f} ms")
+        with registry(running.bootstrap, *options(number)) as started:
+            taken.append((time.perf_counter() - began, _cpu(started)))
+    seconds, cpu = (statistics.median(each) for each in zip(*taken, strict=True))
+    print(f"start until it answers, with {what}: {seconds * 1000:.0f} ms; CPU {cpu * 1000:.0f} ms")
 
 
 def _register(url: str, count: int) -> tuple[list[int], list[float]]:
@@ -131,20 +136,26 @@ def _register(url: str, count: int) -> tuple[list[int], list[float]]:
     return ids, latencies
 
 
-def _look_ups(url: str, ids: list[int], clients: int) -> float:
+def _look_ups(url: str, ids: list[int], clients: int) -> int:
     with multiprocessing.get_context("spawn").Pool(clients) as pool:
         return sum(pool.starmap(_look_up, [(url, ids)] * clients))
 
 
-def _look_up(url: str, ids: list[int]) -> float:
-    seconds, count = 3.0, 0
+def _look_up(url: str, ids: list[int]) -> int:
+    count = 0
     with RegistryClient(url) as client:
         client.get(f"/schemas/ids/{ids[0]}")
         began = time.perf_counter()
-        while time.perf_counter() - began < seconds:
+        while time.perf_counter() - began < LOOK_UP_SECONDS:
             client.get(f"/schemas/ids/{ids[count % len(ids)]}")
             count += 1
-    return count / seconds
+    return count
+
+
+def _cpu(running: RunningRegistry) -> float:
+    """Seconds so far."""
+    times = psutil.Process(running.pid).cpu_times()
+    return float(times.user + times.system)
 
 
 def _resident_mb(running: RunningRegistry) -> float:
