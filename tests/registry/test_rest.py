@@ -160,6 +160,30 @@ def test_a_bomb_costs_its_own_request(client: RegistryClient, registry_process: 
     assert answered > 0
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/subjects/{s}/versions", {"schema": '{"type":"enum","name":"E","doc":"\\ud800","symbols":["a"]}'}),
+        ("POST", "/subjects/{s}/versions", {"schema": '"\ud800"'}),
+        ("POST", "/subjects/{s}/versions", {"schema": '{"\\ud800":1,"\\ud800":2}', "schemaType": "JSON"}),
+        ("POST", "/subjects/{s}/versions", {"schema": 'syntax = "proto3"; // \ud800', "schemaType": "PROTOBUF"}),
+        ("POST", "/subjects/{s}/versions", {"schema": '{"enum":[1e999]}', "schemaType": "JSON"}),
+        ("POST", "/subjects/{s}/versions", {"schema": INT, "metadata": {"properties": {"owner": "\ud800"}}}),
+        ("POST", "/subjects/{s}/versions", {"schema": INT, "id": 2**31}),
+        (
+            "POST",
+            "/subjects/{s}/versions",
+            {"schema": INT, "references": [{"name": "a", "subject": "b", "version": 2**40}]},
+        ),
+        ("PUT", "/config/{s}", {"alias": "\ud800"}),
+    ],
+)
+def test_what_no_record_could_have(client: RegistryClient, method: str, path: str, body: dict[str, Any]) -> None:
+    for _ in range(2):
+        assert refused(client, method, path.format(s="hostile-value"), body) == 42201
+    assert client.register("hostile-value", INT).version == 1
+
+
 def test_what_was_written_is_there_after_a_restart(ottla_fresh_broker: RunningBroker) -> None:
     with registry(ottla_fresh_broker.bootstrap) as first, RegistryClient(first.url) as client:
         made = client.register("kept-value", INT)

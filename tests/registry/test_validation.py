@@ -95,6 +95,13 @@ def test_the_reasons(world: tuple[RunningBroker, RunningRegistry], ids: dict[str
     assert [error.batch_index for error in caught.value.record_errors] == [1, 2]
     assert "value: it has no schema id" in str(caught.value)
     assert f"schema id {ids['other']} is none of subject orders-value" in str(caught.value)
+    # One that was good says nothing of others in its batch: empty, cut short, or with a header of its own.
+    mixed = [NewRecord(None, value, 0) for value in (b"", good, good, b"", good[:4], wrong, good)]
+    mixed.append(NewRecord(None, good, 0, [(VALUE_HEADER, id_prefix(ids["other"]))]))
+    both = (SchemaCheck("key", "TopicNameStrategy"), VALUE)
+    with pytest.raises(InvalidRecords) as caught:
+        checking.check(encode_batch(mixed), "orders", both)
+    assert [error.batch_index for error in caught.value.record_errors] == [0, 3, 4, 5, 7]
     any_subject = encode_batch([NewRecord(wrong, wrong, 0)])
     checking.check(any_subject, "orders", (SchemaCheck("key", "RecordNameStrategy"),))
     with pytest.raises(InvalidRecords, match="of no subject of topic orders"):

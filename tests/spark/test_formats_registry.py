@@ -131,6 +131,35 @@ def test_there_and_back(
         assert rows(parsed.good) == [{"item": "tea", "price": 1.5}, {"item": None, "price": None}]
 
 
+@pytest.mark.parametrize(("strategy", "subject"), [("record", "{record}"), ("topic-record", "{topic}-{record}")])
+def test_strategies_of_a_sink(
+    spark: SparkSession,
+    client: RegistryClient,
+    topic: str,
+    registry_process: RunningRegistry,
+    strategy: str,
+    subject: str,
+) -> None:
+    """The record's name is part of the subject, so one topic has records of several kinds."""
+    url = registry_process.url
+    first = spark.createDataFrame([(0, "tea")], "i INT, item STRING").coalesce(1)
+    second = spark.createDataFrame([(1, 2.5)], "i INT, amount DOUBLE").coalesce(1)
+    values = []
+    for frame, record in ((first, f"Sale{topic[-1]}"), (second, f"Refund{topic[-1]}")):
+        own = [name for name in frame.columns if name != "i"]
+        options = {"registry": url, "topic": topic, "strategy": strategy, "record": record}
+        written = to_format(frame, "avro", own, schema="registry", options=options)
+        made = client.latest(subject.format(topic=topic, record=record))
+        (row,) = written.select("value").collect()
+        assert bytes(row[0])[:5] == id_prefix(made.schema_id)
+        parsed = read(written.select("i", "value"), "avro", url, topic=topic, strategy=strategy, record=record)
+        assert [set(each) for each in rows(parsed.good)] == [set(own)]
+        values.append(bytes(row[0]))
+    one = read(frame_of(spark, *values), "avro", url, topic=topic, strategy=strategy, record=f"Sale{topic[-1]}")
+    assert rows(one.good) == [{"item": "tea"}]
+    assert "Refund" in rows(one.bad)[0]["error"]
+
+
 def test_protobuf(spark: SparkSession, client: RegistryClient, topic: str, registry_process: RunningRegistry) -> None:
     first = 'syntax = "proto3"; package p; message Sale { int32 id = 1; } message Other { int32 x = 1; }'
     second = first.replace("id = 1;", "id = 1; string item = 2;")

@@ -1,6 +1,5 @@
 """Listener addresses: reading them, and which of them a broker opens and advertises."""
 
-import ipaddress
 import re
 from typing import NamedTuple
 
@@ -9,7 +8,7 @@ from ottla.config.network import SECURITY_PROTOCOLS
 from ottla.config.per_listener import own_value, per_listener_problems, settings_for
 from ottla.config.setting import ConfigError
 from ottla.config.tls import TLS_PROTOCOLS
-from ottla.http.address import parse_address
+from ottla.http.address import is_local, parse_address
 
 _ADDRESS = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)://(?:\[(?P<six>[^\]]*)\]|(?P<host>[^\[\]:/]*)):(?P<port>-?\d+)")
 _EVERY_INTERFACE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - recognised, never a default
@@ -43,14 +42,6 @@ class ListenerAddress(NamedTuple):
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.name}://{host}:{self.port}"
-
-
-def is_local(host: str) -> bool:
-    """Whether this is an address of this machine that no other can reach."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def protocol_map(text: str) -> dict[str, str]:

@@ -27,6 +27,14 @@ class HttpAddress(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+def is_local(host: str) -> bool:
+    """Whether this is an address of this machine that no other can reach."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
 def parse_address(text: str, option: str = "--listen") -> HttpAddress:
     """`option` is how the user calls it, for the message of a mistake."""
     given = text.strip()

@@ -138,6 +138,12 @@ def iterate_batches(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, Ba
 
 def decode_batch(buffer: Buffer, position: int = 0) -> list[Record]:
     """Decode every record of the batch at `position`, decompressing it if needed."""
+    header, payload = open_batch(buffer, position)
+    return decode_records(payload, header)
+
+
+def open_batch(buffer: Buffer, position: int = 0) -> tuple[BatchHeader, Buffer]:
+    """The header of the batch at `position`, and its records as bytes, decompressed."""
     header = read_header(buffer, position)
     end = position + header.batch_length + LENGTH_PREFIX_BYTES
     if end > len(buffer):
@@ -151,10 +157,10 @@ def decode_batch(buffer: Buffer, position: int = 0) -> list[Record]:
         payload = decompress(codec, payload)
     if not 0 <= header.record_count <= len(payload):
         raise CorruptBatch(f"{len(payload)} bytes cannot hold {header.record_count} records")
-    return _decode_records(payload, header)
+    return header, payload
 
 
-def _decode_records(payload: Buffer, header: BatchHeader) -> list[Record]:
+def decode_records(payload: Buffer, header: BatchHeader) -> list[Record]:
     records = []
     position = 0
     fixed_timestamp = header.max_timestamp if header.uses_log_append_time else None

@@ -2,7 +2,9 @@
 
 import base64
 import hashlib
+import json
 import uuid
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -10,6 +12,9 @@ from ottla.registry.errors import Code, RegistryError
 
 AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
 SCHEMA_TYPES = (JSON, PROTOBUF, AVRO)
+
+NUMBER_MAX = 2**31 - 1
+"""Of ids and versions: they are 32 bits wide in records and digests."""
 
 _RULE_LISTS = ("migrationRules", "domainRules", "encodingRules")
 _MIGRATION_MODES = {"UPGRADE", "DOWNGRADE", "UPDOWN"}
@@ -97,6 +102,7 @@ def _rule_set_bytes(rule_set: Mapping[str, Any]) -> bytes:
 
 def read_content(document: Mapping[str, Any]) -> Content:
     """From the body of a request or the value of a record; 42201 or 42210 says what is wrong with it."""
+    check_encodable(document)  # a record may come from elsewhere
     text = document.get("schema")
     if not isinstance(text, str):
         raise RegistryError(Code.INVALID_SCHEMA, "the field `schema` is missing; it is the schema's text")
@@ -114,15 +120,32 @@ def read_content(document: Mapping[str, Any]) -> Content:
     )
 
 
+def check_encodable(document: Mapping[str, Any]) -> None:
+    """Half of a surrogate pair is no character: neither a record, a digest nor an answer could have it."""
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise RegistryError(
+            Code.INVALID_SCHEMA, f"Invalid schema: \\u{ord(error.object[error.start]):04x} is half of a character"
+        ) from None
+    except RecursionError:
+        raise RegistryError(Code.INVALID_SCHEMA, "Invalid schema: nested too deeply") from None
+
+
 def read_references(given: Any) -> tuple[Reference, ...]:
     if given is None:
         return ()
     try:
         found = tuple(Reference(str(each["name"]), str(each["subject"]), int(each["version"])) for each in given)
-    except (TypeError, KeyError, ValueError):
+    except (TypeError, KeyError, ValueError, OverflowError):
         raise RegistryError(
             Code.INVALID_SCHEMA, "`references` is a list of objects with name, subject and version"
         ) from None
+    for each in found:
+        if not -1 <= each.version <= NUMBER_MAX:
+            raise RegistryError(
+                Code.INVALID_SCHEMA, f"the version of reference {each.name[:100]} is from 1 to {NUMBER_MAX}, or -1"
+            )
     return found
 
 
@@ -176,10 +199,9 @@ def read_rule_set(given: Any) -> dict[str, Any] | None:
         if not isinstance(rules, list):
             raise RegistryError(Code.INVALID_RULES, f"`{kind}` is a list of rules")
         found[kind] = [_read_rule(rule, kind) for rule in rules]
-        names = [rule["name"] for rule in found[kind]]
-        for name in names:
-            if names.count(name) > 1:
-                raise RegistryError(Code.INVALID_RULES, f"Found rule with duplicate name '{name}'")
+        name, count = Counter(rule["name"] for rule in found[kind]).most_common(1)[0]
+        if count > 1:
+            raise RegistryError(Code.INVALID_RULES, f"Found rule with duplicate name '{name}'")
     if given.get("enableAt") is not None:
         found["enableAt"] = given["enableAt"]
     return found
@@ -191,6 +213,9 @@ def _read_rule(rule: Any, kind: str) -> dict[str, Any]:
     for key in _RULE_TEXTS:
         if rule.get(key) is not None and not isinstance(rule[key], str):
             raise RegistryError(Code.INVALID_RULES, f"`{key}` of a rule is a text")
+    tags, params = rule.get("tags") or [], rule.get("params") or {}
+    if not _are_texts(tags) or not isinstance(params, dict) or not _are_texts(list(params.values())):
+        raise RegistryError(Code.INVALID_RULES, "of a rule, `tags` is a list of texts, `params` an object of texts")
     name = rule.get("name") or ""
     if not name or not (name[0].isalpha() or name[0] == "_") or not all(c.isalnum() or c in "_-" for c in name):
         raise RegistryError(Code.INVALID_RULES, f"the name of a rule is letters, digits and _, not '{name}'")

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from ottla.registry import records
 from ottla.registry.compatibility.levels import DEFAULT_LEVEL, POLICIES, level_of
 from ottla.registry.content import (
+    NUMBER_MAX,
     PROTOBUF,
     Content,
     merge_metadata,
@@ -21,7 +22,6 @@ from ottla.registry.state import GLOBAL, LATEST, RegistryState, Version, places_
 from ottla.registry.subjects import DEFAULT_CONTEXT, check_subject, context_of
 
 MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "FORWARD", "IMPORT")
-VERSION_MAX = 2**31 - 1
 
 
 class Registration(NamedTuple):
@@ -47,7 +47,7 @@ def read_version(text: str) -> int:
         number = int(text)
     except ValueError:
         number = 0
-    if not 1 <= number <= VERSION_MAX:
+    if not 1 <= number <= NUMBER_MAX:
         raise RegistryError(
             Code.INVALID_VERSION,
             f"The specified version '{text[:50]}' is not a valid version id. Allowed values are between [1, 2^31-1] "

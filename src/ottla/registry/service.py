@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from ottla.client.cluster import Cluster
 from ottla.registry import decisions
 from ottla.registry.compatibility.levels import Previous, check_levels
-from ottla.registry.content import PROTOBUF, Content, read_content
+from ottla.registry.content import NUMBER_MAX, PROTOBUF, Content, read_content
 from ottla.registry.election import Election, Identity
 from ottla.registry.errors import Code, InvalidSchema, RegistryError, TooComplex
 from ottla.registry.limits import LIMITS, SchemaLimits
@@ -271,6 +271,8 @@ def _registration(subject: str, document: Mapping[str, Any], content: Content) -
     for name, value in (("id", schema_id), ("version", version)):
         if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
             raise InvalidSchema(f"`{name}` is a number")
+        if value is not None and not -1 <= value <= NUMBER_MAX:
+            raise InvalidSchema(f"`{name}` is at most {NUMBER_MAX}")
     return decisions.Registration(
         subject, content, -1 if schema_id is None else schema_id, 0 if version is None else version
     )

@@ -22,6 +22,7 @@ from ottla.model.names import TopicPartition
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from ottla.protocol.records import NewRecord, decode_batch, encode_batch, iterate_batches
 from ottla.registry.errors import Code, RegistryError
+from ottla.registry.limits import RECORD_BYTES_MAX
 from ottla.registry.records import NOOP_RECORD, RegistryRecord, read_record
 from ottla.registry.state import RegistryState
 
@@ -34,6 +35,7 @@ WRITER_TIMEOUT_MS = 60_000
 APPEND_SECONDS_MAX = 30.0
 RETRY_PAUSE_S = 0.2
 REPLICATION_FACTOR_MAX = 3
+TOPIC_CONFIGS = {"cleanup.policy": "compact", "max.message.bytes": str(RECORD_BYTES_MAX)}
 _BY_NAME_VERSION_MAX = 12
 _ALL = -1
 _RETRY = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
@@ -115,9 +117,13 @@ class SchemasTopic:
             async with asyncio.timeout(APPEND_SECONDS_MAX):
                 end = await self._send(bytes(batch)) + len(written)
         except (TimeoutError, ApiError, ClientError) as error:
-            self._producer = None
             if isinstance(error, ApiError) and error.code is ErrorCode.MESSAGE_TOO_LARGE:
-                raise RegistryError(Code.TOO_LARGE, "the schema is larger than a record of the topic may be") from None
+                # Refused before its sequence was looked at: that number is still to come, and this instance writes on.
+                raise RegistryError(
+                    Code.TOO_LARGE,
+                    f"the schema is larger than a record of {self._partition.topic} may be; its max.message.bytes says",
+                ) from None
+            self._producer = None
             raise Fenced(f"{self._partition.topic} cannot be written: {str(error) or 'no answer in time'}") from error
         self._sequence = (self._sequence + len(written)) & 0x7FFF_FFFF
         await self.wait_for(end)
@@ -198,9 +204,7 @@ class SchemasTopic:
         await self._writing.retrying(lambda: self._writing.metadata([]))
         factor = min(REPLICATION_FACTOR_MAX, len(self._writing.brokers))
         try:
-            await create_topic(
-                self._writing, name, partitions=1, replication_factor=factor, configs={"cleanup.policy": "compact"}
-            )
+            await create_topic(self._writing, name, partitions=1, replication_factor=factor, configs=TOPIC_CONFIGS)
             logger.info("Created %s with replication factor %d", name, factor)
         except ApiError as error:
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:

@@ -31,6 +31,8 @@ def kinds(reader: Any, writer: Any) -> list[str]:
 READABLE = {
     "int to long": ("long", "int"),
     "int to float": ("float", "int"),
+    "int to double": ("double", "int"),
+    "long to float": ("float", "long"),
     "long to double": ("double", "long"),
     "float to double": ("double", "float"),
     "bytes as string": ("string", "bytes"),
@@ -50,6 +52,10 @@ READABLE = {
 }
 UNREADABLE = {
     "long to int": ("int", "long", "TYPE_MISMATCH"),
+    "float to int": ("int", "float", "TYPE_MISMATCH"),
+    "double to int": ("int", "double", "TYPE_MISMATCH"),
+    "float to long": ("long", "float", "TYPE_MISMATCH"),
+    "double to long": ("long", "double", "TYPE_MISMATCH"),
     "double to float": ("float", "double", "TYPE_MISMATCH"),
     "int as string": ("string", "int", "TYPE_MISMATCH"),
     "field only in the reader, without a default": (

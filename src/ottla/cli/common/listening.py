@@ -2,7 +2,10 @@
 
 import argparse
 
-from ottla.http.address import HttpAddress, parse_address
+from ottla.cli.common.output import CommandError
+from ottla.http.address import HttpAddress, is_local, parse_address
+
+MEANT = "--allow-unauthenticated"
 
 
 def add_listen(parser: argparse.ArgumentParser, what: str, *, default: str, port_alone: bool = False) -> None:
@@ -23,6 +26,29 @@ def add_listen(parser: argparse.ArgumentParser, what: str, *, default: str, port
             metavar="PORT",
             help="the same as --listen 127.0.0.1:PORT",
         )
+
+
+def add_allow_unauthenticated(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        MEANT,
+        action="store_true",
+        help="serve other machines although nobody has to log in: in a network that you trust",
+    )
+
+
+def check_exposure(address: HttpAddress, *, login: bool, tls: bool, meant: bool, how: str) -> None:
+    """A port that anybody on the network could use is not opened unless that is meant. `how` tells of logins."""
+    if meant or is_local(address.host) or (login and tls):
+        return
+    if login:
+        raise CommandError(
+            f"{address} is open to other machines, and passwords would go there in clear: {how}, or listen on "
+            f"127.0.0.1; or, in a network that you trust, say that it is meant: {MEANT}"
+        )
+    raise CommandError(
+        f"{address} is open to other machines, and asks nobody who they are. Listen on 127.0.0.1; or let users log in "
+        f"({how}); or, in a network that you trust, say that it is meant: {MEANT}"
+    )
 
 
 def _loopback_port(text: str) -> HttpAddress:

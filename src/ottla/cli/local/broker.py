@@ -4,7 +4,8 @@ import sys
 from collections.abc import Sequence
 
 from ottla.cli.common.options import ToolParser
-from ottla.cli.local.broker_process import add_log_format, add_log_level, run_broker
+from ottla.cli.local.broker_process import run_broker
+from ottla.cli.local.log_format import add_log_format, add_log_level
 from ottla.config.load import load_settings
 
 EXAMPLES = """

@@ -1,6 +1,5 @@
 """What `ottla broker` and `ottla up` share: logging, warnings about open ports, and start errors in words."""
 
-import argparse
 import logging
 import os
 import sys
@@ -14,7 +13,6 @@ from ottla.config.listeners import exposure_problems, opened_listeners
 from ottla.config.setting import ConfigError
 
 DEFAULT_DATA = "./.ottla"
-LEVELS = ("debug", "info", "warning", "error")
 REPETITION_SECONDS = 10.0
 """How often kazoo may say the same: it tries every server of ZooKeeper many times a second while none is there."""
 
@@ -26,22 +24,6 @@ LOCAL_METRICS = "metrics.listener=127.0.0.1:0"
 METRICS_ON = " serves metrics on "
 
 logger = logging.getLogger("ottla.cli")
-
-
-def add_log_level(parser: argparse.ArgumentParser, default: str) -> None:
-    parser.add_argument(
-        "--log-level", choices=LEVELS, default=default, help=f"how much to log on stderr (default: {default})"
-    )
-
-
-def add_log_format(parser: argparse.ArgumentParser) -> None:
-    default = os.environ.get(log_format.VARIABLE, log_format.TEXT)
-    parser.add_argument(
-        "--log-format",
-        choices=log_format.FORMATS,
-        default=default if default in log_format.FORMATS else log_format.TEXT,
-        help=f"text for people, or a JSON object a line (default: ${log_format.VARIABLE}, or text)",
-    )
 
 
 def run_broker(settings: BrokerSettings, *, announce: Callable[[str], None], log_level: str, form: str) -> int:

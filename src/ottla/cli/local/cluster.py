@@ -10,9 +10,11 @@ from types import FrameType
 from ottla.cli.common.options import ToolParser
 from ottla.cli.common.output import CommandError, note
 from ottla.cli.local import secure
-from ottla.cli.local.broker_process import LOCAL_METRICS, NO_WAITING, add_log_format, add_log_level
+from ottla.cli.local.broker_process import LOCAL_METRICS, NO_WAITING
 from ottla.cli.local.cluster_children import Child, broker_child, registry_child, zookeeper_child
-from ottla.cli.local.registry_child import add_registry, wanted
+from ottla.cli.local.log_format import add_log_format, add_log_level
+from ottla.cli.local.registry_child import add_registry, refuse_exposed, wanted
+from ottla.cli.local.registry_child import broker_settings as registry_settings
 from ottla.config.load import load_settings
 from ottla.http.address import BadListener
 from ottla.http.listening import listen
@@ -115,9 +117,10 @@ def _start(args: argparse.Namespace, children: list[Child], stopping: threading.
         server, connect = zookeeper_child(Path(args.data, "zookeeper").absolute(), log_level=args.log_level)
         children.append(server)
         _wait_for([server], stopping)
+    own = load_settings(None, [*broker_settings(args, 1, connect), *args.settings])
+    refuse_exposed(wanted(args.registry), args.secured, meant=own.ottla_allow_unauthenticated_listeners)
     if args.secured is not None:
-        first = [*broker_settings(args, 1, connect), *args.settings]
-        secure.make_admin(args.secured, load_settings(None, first))
+        secure.make_admin(args.secured, own)
     brokers = []
     for number in range(1, args.brokers + 1):
         if stopping.is_set():
@@ -154,9 +157,7 @@ def broker_settings(args: argparse.Namespace, number: int, connect: str) -> list
     address = _addresses(args)[number - 1]
     host = address.rpartition(":")[0]
     secured = secure.broker_settings(args.secured, address, host, in_cluster=True) if args.secured is not None else []
-    registry = wanted(args.registry)
-    if registry is not None and registry.port and args.secured is None:  # with logins, each broker needs its own
-        secured.append(f"confluent.schema.registry.url=http://{registry}")
+    registries = registry_settings(wanted(args.registry), args.brokers, args.secured)
     return [
         f"node.id={number}",
         f"listeners=PLAINTEXT://{address}",
@@ -168,6 +169,7 @@ def broker_settings(args: argparse.Namespace, number: int, connect: str) -> list
         LOCAL_METRICS,
         *racks,
         *secured,
+        *registries,
     ]
 
 

@@ -1,12 +1,15 @@
-"""How lines of the log look: text for people, or a JSON object each for what collects logs."""
+"""How lines of the log look: text for people, or a JSON object each for what collects logs; and the options of both."""
 
+import argparse
 import json
 import logging
+import os
 import time
 import traceback
 
 TEXT, JSON = "text", "json"
 FORMATS = (TEXT, JSON)
+LEVELS = ("debug", "info", "warning", "error")
 VARIABLE = "OTTLA_LOG_FORMAT"
 PLAIN = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}
@@ -32,3 +35,19 @@ class JsonFormatter(logging.Formatter):
 
 def formatter(log_format: str) -> logging.Formatter:
     return JsonFormatter() if log_format == JSON else logging.Formatter(PLAIN)
+
+
+def add_log_level(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument(
+        "--log-level", choices=LEVELS, default=default, help=f"how much to log on stderr (default: {default})"
+    )
+
+
+def add_log_format(parser: argparse.ArgumentParser) -> None:
+    default = os.environ.get(VARIABLE, TEXT)
+    parser.add_argument(
+        "--log-format",
+        choices=FORMATS,
+        default=default if default in FORMATS else TEXT,
+        help=f"text for people, or a JSON object a line (default: ${VARIABLE}, or text)",
+    )

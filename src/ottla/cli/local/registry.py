@@ -5,16 +5,16 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from ottla.cli.common.listening import add_listen
+from ottla.cli.common.listening import add_allow_unauthenticated, add_listen, check_exposure
 from ottla.cli.common.options import ToolParser, add_connection_options, bootstrap_of, client_settings, read_text
 from ottla.cli.common.output import CommandError
-from ottla.cli.local.broker_process import add_log_level
+from ottla.cli.local.log_format import add_log_level
 from ottla.model.defaults import REGISTRY_PORT
 from ottla.model.errors import OttlaError
 
 EXAMPLES = """
   %(prog)s                                            for the broker on this machine, on port 8081
-  %(prog)s --bootstrap-server kafka1:9092 --listen 0.0.0.0:8081
+  %(prog)s --bootstrap-server kafka1:9092 --listen 0.0.0.0:8081 --keystore registry.pem --users users.txt
   %(prog)s --bootstrap-server kafka1:9093 --command-config client.properties
   %(prog)s --keystore registry.pem --users users.txt  HTTPS, and only for those in the file
   %(prog)s --login SCRAM-SHA-512 --authorize          users and ACLs of the brokers count here too
@@ -41,6 +41,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla registry") -> int
     parser.add_argument(
         "--authorize", action="store_true", help="a user needs the ACLs on a topic for its subjects (docs/schemas.md)"
     )
+    add_allow_unauthenticated(parser)
     parser.add_argument("--super-users", default="", metavar="User:NAME;...", help="who may do everything")
     parser.add_argument("--group", default="schema-registry", help="the group of instances (default: schema-registry)")
     parser.add_argument("--topic", default="_schemas", help="where schemas are kept (default: _schemas)")
@@ -57,6 +58,13 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla registry") -> int
         parser.error("--users and --login both say who may come in: leave one of them out")
     if args.authorize and not (args.users or args.login):
         parser.error("--authorize needs to know who asks: add --users FILE or --login SCRAM-SHA-512")
+    check_exposure(
+        args.listen,
+        login=bool(args.users or args.login),
+        tls=bool(args.keystore),
+        meant=args.allow_unauthenticated,
+        how="--users FILE or --login SCRAM-SHA-512, with --keystore FILE",
+    )
     logging.basicConfig(
         stream=sys.stderr, level=args.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )

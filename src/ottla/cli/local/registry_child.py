@@ -8,8 +8,10 @@ import re
 import subprocess
 import sys
 
+from ottla.cli.common.listening import MEANT
+from ottla.cli.common.output import CommandError
 from ottla.cli.local import secure
-from ottla.http.address import BadListener, HttpAddress, parse_address
+from ottla.http.address import BadListener, HttpAddress, is_local, parse_address
 from ottla.http.listening import listen
 from ottla.model.defaults import REGISTRY_PORT
 
@@ -35,9 +37,40 @@ def wanted(option: str) -> HttpAddress | None:
     return None if option == NO_REGISTRY else parse_address(option, "--registry")
 
 
+def refuse_exposed(address: HttpAddress | None, secured: secure.Secured | None, *, meant: bool) -> None:
+    """As the broker's own listeners, and by the same setting."""
+    if address is not None and secured is None and not meant and not is_local(address.host):
+        raise CommandError(
+            f"--registry: {address} is open to other machines, and asks nobody who they are. Listen on 127.0.0.1; or "
+            "let users log in (--secure); or, in a network that you trust, say that it is meant: "
+            "--set ottla.allow.unauthenticated.listeners=true"
+        )
+
+
+def urls(address: HttpAddress, count: int, secured: secure.Secured | None) -> list[str]:
+    """Of registries on ports that follow each other."""
+    scheme = "http" if secured is None else "https"
+    return [f"{scheme}://{address._replace(port=address.port + offset)}" for offset in range(count)]
+
+
+def broker_settings(address: HttpAddress | None, count: int, secured: secure.Secured | None) -> list[str]:
+    """So that topics can check schemas. The password stays where it is: settings may be seen in lists of processes."""
+    if address is None or not address.port:
+        return []
+    found = [f"confluent.schema.registry.url={','.join(urls(address, count, secured))}"]
+    if secured is not None:
+        found += [
+            f"confluent.basic.auth.user.info={secure.ADMIN}:${{file:{secured.password_file}}}",
+            f"confluent.ssl.ca.location={secured.authority}",
+        ]
+    return found
+
+
 def command(bootstrap: str, address: HttpAddress, secured: secure.Secured | None, log_level: str) -> list[str]:
     options = ["registry", "--bootstrap-server", bootstrap, "--listen", str(address), "--log-level", log_level]
-    if secured is not None:
+    if secured is None:
+        options.append(MEANT)  # or it would not have come to this
+    else:
         options += ["--command-config", str(secured.client_properties), "--keystore", str(secured.broker_keys)]
         options += ["--truststore", str(secured.authority), "--login", secure.MECHANISM, "--authorize"]
         options += ["--super-users", f"User:{secure.ADMIN}"]
@@ -59,16 +92,7 @@ class RegistryChild:
         return f"{'http' if self._secured is None else 'https'}://{self.address}"
 
     def broker_settings(self) -> list[str]:
-        """So that topics can check schemas."""
-        if self.address is None or not self.address.port:
-            return []
-        found = [f"confluent.schema.registry.url={self.url}"]
-        if self._secured is not None:
-            found += [
-                f"confluent.basic.auth.user.info={secure.ADMIN}:{self._secured.password}",
-                f"confluent.ssl.ca.location={self._secured.authority}",
-            ]
-        return found
+        return broker_settings(self.address, 1, self._secured)
 
     def start(self, bootstrap: str) -> None:
         """Where the port is taken the broker runs without a registry, and says so."""

@@ -9,11 +9,10 @@ from ottla.cli.local.broker_process import (
     LOCAL_METRICS,
     METRICS_ON,
     NO_WAITING,
-    add_log_format,
-    add_log_level,
     run_broker,
 )
-from ottla.cli.local.registry_child import RegistryChild, add_registry, registry_lines
+from ottla.cli.local.log_format import add_log_format, add_log_level
+from ottla.cli.local.registry_child import RegistryChild, add_registry, refuse_exposed, registry_lines
 from ottla.config.load import load_settings
 from ottla.model.defaults import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP, DEFAULT_PORT
 
@@ -53,6 +52,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla up") -> int:
     registry = RegistryChild(args.registry, secured, args.log_level)
     own += registry.broker_settings()
     settings = load_settings(None, [*own, *args.settings])
+    refuse_exposed(registry.address, secured, meant=settings.ottla_allow_unauthenticated_listeners)
     if secured is not None:
         secure.make_admin(secured, settings)
 

@@ -11,7 +11,7 @@ from typing import NoReturn
 from ottla.cli.common.options import ToolParser, read_properties
 from ottla.cli.common.output import CommandError, warn
 from ottla.cli.local import processes
-from ottla.cli.local.broker_process import LEVELS
+from ottla.cli.local.log_format import LEVELS
 from ottla.cluster.zookeeper_server import CLIENT_PORT, ELECTION_PORT, HEAP_MB, PEER_PORT, Member, command, write_config
 
 DEFAULT_DATA = "./.ottla-zookeeper"

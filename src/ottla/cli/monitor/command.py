@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ottla.cli.common.listening import add_listen
+from ottla.cli.common.listening import add_allow_unauthenticated, add_listen, check_exposure
 from ottla.cli.common.options import (
     ToolParser,
     add_connection_options,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LISTEN = "127.0.0.1:8000"
 EXAMPLES = """
   %(prog)s --bootstrap-server kafka-1:9092
-  %(prog)s --config burrow.toml --listen 0.0.0.0:8000
+  %(prog)s --config burrow.toml --listen 0.0.0.0:8000 --listen-login users.properties --listen-certificate monitor.pem
   %(prog)s --once --slo 99.9 --duration 30 --json
   %(prog)s --write-dashboards monitoring/
 """
@@ -54,6 +54,14 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla monitor") -> int:
             raise CommandError("--once sends records end to end: leave --no-end-to-end out")
         return asyncio.run(run_once(ends, args.duration, json=args.json))
     users = read_properties(args.listen_login) if args.listen_login else None
+    for each in listeners:
+        check_exposure(
+            each.address,
+            login=users is not None,
+            tls=each.certificate is not None,
+            meant=args.allow_unauthenticated,
+            how="--listen-login FILE, with --listen-certificate FILE or `tls` of an [httpserver.*]",
+        )
     return asyncio.run(run_monitor(watches, notifiers, ends, listeners, users=users, json=args.json))
 
 
@@ -73,6 +81,7 @@ def parser_of(prog: str) -> ToolParser:
     parser.add_argument(
         "--listen-login", metavar="FILE", help="let in only users of this file, NAME=PASSWORD in each line"
     )
+    add_allow_unauthenticated(parser)
     parser.add_argument(
         "--write-dashboards", metavar="DIR", help="write alert rules and dashboards to this folder, and do nothing else"
     )
@@ -128,7 +137,11 @@ def _refuse_unused(parser: ToolParser, args: argparse.Namespace) -> None:
         (args.lag is False or args.once, _LAG, "no consumer groups are looked at"),
         (args.end_to_end is False, (*_RECORDS, *_OBJECTIVE), "no records are sent"),
         (not args.once, ("duration",), "it is for --once"),
-        (args.once, ("listen", "listen_certificate", "listen_key", "listen_login"), "--once serves nothing"),
+        (
+            args.once,
+            ("listen", "listen_certificate", "listen_key", "listen_login", "allow_unauthenticated"),
+            "--once serves nothing",
+        ),
         (not args.listen_certificate, ("listen_key",), "it is for --listen-certificate"),
     ):
         given = [name for name in names if is_unused and getattr(args, name) != parser.get_default(name)]

@@ -11,10 +11,10 @@
 | oneOf, anyOf: a branch added / removed | yes / no; allOf the other way round; branches are paired off |
 | plain → anyOf or oneOf with it; oneOf or allOf → anyOf | yes |
 
-Open: additionalProperties is true or absent.
+Open: additionalProperties is true or absent. Branches of a oneOf are taken to exclude each other, as Confluent's rules
+take them: that an added branch takes nothing that another one takes is for the author to see to.
 """
 
-import re
 from typing import Any
 
 from ottla.registry.compatibility.findings import Finding, Work
@@ -27,6 +27,8 @@ from ottla.registry.compatibility.json_limits import (
     limit_findings,
     types_of,
 )
+from ottla.registry.compatibility.json_patterns import matches
+from ottla.registry.compatibility.json_shapes import Shapes
 from ottla.registry.compatibility.matching import all_matched
 from ottla.registry.schemas.json_schema import JsonSchema
 
@@ -46,6 +48,7 @@ class _Checker:
         self._work = work
         self._lenient = lenient
         self._known: dict[tuple[int, int], list[Finding]] = {}
+        self._shapes = Shapes()
 
     def check(self, old: Any, new: Any, path: str) -> list[Finding]:
         self._work.step()
@@ -63,7 +66,8 @@ class _Checker:
     def _target(self, document: Any, schema: JsonSchema) -> Any:
         """Behind a `$ref` that stands alone, however many follow each other; a ring of them is no schema at all."""
         for _ in range(100):
-            if not isinstance(document, dict) or not isinstance(document.get("$ref"), str):
+            document = self._shapes.understood(document)
+            if not isinstance(document, dict) or "$ref" not in document:
                 return document
             if not schema.ref_stands_alone and _constraints(document) - {"$ref"}:
                 return document
@@ -139,7 +143,8 @@ class _Checker:
             has_default = isinstance(own, dict) and "default" in own
             if name not in new.get("required", []) or has_default:
                 return []
-        before, now = _covering(name, old), _covering(name, new)
+        self._work.step(len(old.get("patternProperties", {})) + len(new.get("patternProperties", {})))
+        before, now = _covered_by(name, old, new), _covering(name, new, old)
         found: list[Finding] = []
         for wanted in now:
             if not any(self.fits(given, wanted) for given in before):
@@ -262,18 +267,30 @@ def _all_of(document: dict[str, Any], schema: JsonSchema) -> list[Any]:
     return found
 
 
-def _covering(name: str, document: dict[str, Any]) -> list[Any]:
-    """The schemas that a property of this name has to fit."""
+def _covering(name: str, new: dict[str, Any], old: dict[str, Any]) -> list[Any]:
+    """The schemas that a property of this name has to fit now, with those that it may have to fit."""
+    found, unsure = _covers(name, new, old)
+    return [*(found or [_rest_of_object(new)]), *unsure]
+
+
+def _covered_by(name: str, old: dict[str, Any], new: dict[str, Any]) -> list[Any]:
+    """The schemas that a property of this name fitted for certain."""
+    found, unsure = _covers(name, old, new)
+    return found or ([True] if unsure else [_rest_of_object(old)])
+
+
+def _covers(name: str, document: dict[str, Any], other: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+    """By its own name and by patterns, and by patterns that cannot be understood. One that both schemas have matches
+    in both or in neither, and was compared by itself."""
     found = [document["properties"][name]] if name in document.get("properties", {}) else []
-    found += [schema for pattern, schema in document.get("patternProperties", {}).items() if _matches(pattern, name)]
-    return found or [_rest_of_object(document)]
-
-
-def _matches(pattern: str, name: str) -> bool:
-    try:
-        return re.search(pattern, name) is not None
-    except re.error:
-        return False
+    unsure = []
+    for pattern, schema in document.get("patternProperties", {}).items():
+        matched = matches(pattern, name)
+        if matched:
+            found.append(schema)
+        elif matched is None and pattern not in other.get("patternProperties", {}):
+            unsure.append(schema)
+    return found, unsure
 
 
 def _rest_of_object(document: dict[str, Any]) -> Any:
@@ -302,7 +319,8 @@ def _enum_findings(old: dict[str, Any], new: dict[str, Any], path: str) -> list[
         return []
     if before is None:
         return [Finding("ENUM_ARRAY_NARROWED", f"{path}/enum", "only certain values are valid now")]
-    lost = [value for value in before if not any(_same(value, other) for other in now)]
+    known = {_key(value) for value in now}
+    lost = [value for value in before if _key(value) not in known]
     if not lost:
         return []
     return [Finding("ENUM_ARRAY_NARROWED", f"{path}/enum", f"not valid any more: {str(lost[:10])[1:-1]}")]
@@ -314,5 +332,10 @@ def _values(document: dict[str, Any]) -> list[Any] | None:
     return document.get("enum")
 
 
-def _same(one: Any, other: Any) -> bool:
-    return one == other and isinstance(one, bool) == isinstance(other, bool)
+def _key(value: Any) -> Any:
+    """Equal for values that are equal in JSON: 1 is 1.0, and not true."""
+    if isinstance(value, dict):
+        return (dict, frozenset((name, _key(inner)) for name, inner in value.items()))
+    if isinstance(value, list):
+        return (list, tuple(map(_key, value)))
+    return (type(value) if isinstance(value, bool) else None, value)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from starlette.requests import Request
 
+from ottla.registry.content import check_encodable
 from ottla.registry.errors import RegistryError
 from ottla.registry.records import RegistryRecord
 from ottla.registry.service import Registry
@@ -88,6 +89,7 @@ class Asked:
                 raise RegistryError(400, f"the body is not JSON: {error}") from None
             if not isinstance(self._body, dict):
                 raise RegistryError(400, "the body is a JSON object")
+            check_encodable(self._body)
         found: dict[str, Any] = self._body
         return found
 

@@ -1,9 +1,11 @@
 """Who may come in: names and passwords from a file, or those that the brokers know (SCRAM)."""
 
+import asyncio
 import base64
 import binascii
 import hashlib
 import hmac
+import logging
 import secrets
 import time
 from collections.abc import Mapping
@@ -16,12 +18,16 @@ from ottla.client.settings import client_settings
 from ottla.http.application import Login
 from ottla.model.errors import OttlaError
 
-KEPT_SECONDS = 60.0
-"""So long is a password that the brokers took not asked about again."""
+KEPT_SECONDS = 5.0
+"""So long is a password that the brokers took not asked about again: a changed one counts as soon as a changed ACL."""
+AT_ONCE_MAX = 4
+"""So many passwords are tried at the brokers at a time: whoever guesses does not take their connections and time."""
 KEPT_MAX = 10_000
 
 SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-_SALT = secrets.token_bytes(16)
+_SECRET = secrets.token_bytes(32)
+
+logger = logging.getLogger(__name__)
 
 
 class BadUsersFile(OttlaError):
@@ -57,17 +63,21 @@ def _credentials(request: Request) -> tuple[str, str] | None:
     return (name, password) if colon else None
 
 
+def _digest(name: str, password: str) -> bytes:
+    return hmac.digest(_SECRET, f"{len(name)}:{name}:{password}".encode(), hashlib.sha256)
+
+
 def login_by_file(path: str, realm: str = "SchemaRegistry-Props") -> Login:
-    users = read_users(path)
+    """Digests are compared, in a time that says neither how long a password is nor whether there is such a user."""
+    users = {name: _digest(name, password) for name, password in read_users(path).items()}
+    nobody = secrets.token_bytes(32)
 
     async def authenticate(request: Request) -> str | None:
         given = _credentials(request)
         if given is None:
             return None
         name, password = given
-        known = users.get(name, "")
-        same = hmac.compare_digest(known.encode(), password.encode())
-        return name if same and known else None
+        return name if hmac.compare_digest(users.get(name, nobody), _digest(name, password)) else None
 
     return Login(authenticate, f'Basic realm="{realm}"')
 
@@ -75,21 +85,26 @@ def login_by_file(path: str, realm: str = "SchemaRegistry-Props") -> Login:
 def login_by_scram(settings: Mapping[str, str], mechanism: str, realm: str = "SchemaRegistry") -> Login:
     """A name and password are good if a broker takes them. `settings` are those of the registry's own connection."""
     taken: dict[bytes, float] = {}
+    turn = asyncio.Semaphore(AT_ONCE_MAX)
 
     async def authenticate(request: Request) -> str | None:
         given = _credentials(request)
         if given is None:
             return None
         name, password = given
-        key = hashlib.sha256(_SALT + name.encode() + b"\x00" + password.encode()).digest()
-        now = time.monotonic()
-        if taken.get(key, 0.0) > now:
+        key = _digest(name, password)
+        if taken.get(key, 0.0) > time.monotonic():
             return name
-        if not await _broker_takes(settings, mechanism, name, password):
-            return None
+        async with turn:
+            if taken.get(key, 0.0) > time.monotonic():  # somebody else asked meanwhile
+                return name
+            asked_at = time.monotonic()
+            if not await _broker_takes(settings, mechanism, name, password):
+                logger.info("Failed authentication with /%s", request.client.host if request.client else "-")
+                return None
         if len(taken) >= KEPT_MAX:
             taken.clear()
-        taken[key] = now + KEPT_SECONDS
+        taken[key] = asked_at + KEPT_SECONDS
         return name
 
     return Login(authenticate, f'Basic realm="{realm}"')

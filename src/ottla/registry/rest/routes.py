@@ -66,6 +66,18 @@ ROUTES = (
 )
 
 
+def _sorted() -> dict[tuple[int, str], list[tuple[Path, list[str]]]]:
+    """By how many parts a path has and by its first, which is a word in all of them: few are left to be compared."""
+    found: dict[tuple[int, str], list[tuple[Path, list[str]]]] = {}
+    for path in ROUTES:
+        names = path.path.split("/") if path.path else []
+        found.setdefault((len(names), names[0] if names else ""), []).append((path, names))
+    return found
+
+
+_SORTED = _sorted()
+
+
 class Found(NamedTuple):
     path: Path
     params: dict[str, str]
@@ -75,8 +87,8 @@ def find(method: str, parts: list[str]) -> Found | list[str]:
     """What answers, or the methods that this path takes: none where there is no such path."""
     allowed: list[str] = []
     fitting: list[Found] = []
-    for path in ROUTES:
-        params = _match(path.path, parts)
+    for path, names in _SORTED.get((len(parts), parts[0] if parts else ""), ()):
+        params = _match(names, parts)
         if params is not None:
             if path.method == method:
                 fitting.append(Found(path, params))
@@ -85,10 +97,7 @@ def find(method: str, parts: list[str]) -> Found | list[str]:
     return min(fitting, key=lambda found: len(found.params)) if fitting else sorted(set(allowed))
 
 
-def _match(pattern: str, parts: list[str]) -> dict[str, str] | None:
-    names = pattern.split("/") if pattern else []
-    if len(names) != len(parts):
-        return None
+def _match(names: list[str], parts: list[str]) -> dict[str, str] | None:
     params: dict[str, str] = {}
     for name, part in zip(names, parts, strict=True):
         if name.startswith("{"):

@@ -131,10 +131,12 @@ class _Reader:
         symbols = document.get("symbols")
         if not isinstance(symbols, list) or any(not isinstance(symbol, str) for symbol in symbols):
             raise InvalidSchema(f"enum {found.name} has no symbols")
+        seen: set[str] = set()
         for symbol in symbols:
             _check_name(symbol, "symbol")
-            if symbols.count(symbol) > 1:
+            if symbol in seen:
                 raise InvalidSchema(f"duplicate enum symbol: {symbol}")
+            seen.add(symbol)
         found.symbols = symbols
         found.props.pop("default", None)
         default = document.get("default")

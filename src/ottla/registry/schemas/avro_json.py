@@ -125,7 +125,7 @@ def _write(kind: AvroType, value: Any, out: bytearray, where: str) -> None:
             out += signed(value)
         case "float" | "double":
             _must(isinstance(value, int | float) and not isinstance(value, bool), kind, value, where)
-            out += (_FLOAT if kind.kind == "float" else _DOUBLE).pack(value)
+            out += _packed(kind, value, where)
         case "bytes" | "fixed" | "string":
             _write_text(kind, value, out, where)
         case "enum":
@@ -151,6 +151,13 @@ def _write(kind: AvroType, value: Any, out: bytearray, where: str) -> None:
             _write_union(kind, value, out, where)
         case _:
             _write_record(kind, value, out, where)
+
+
+def _packed(kind: AvroType, value: float, where: str) -> bytes:
+    try:
+        return (_FLOAT if kind.kind == "float" else _DOUBLE).pack(value)
+    except OverflowError:
+        raise BadAvro(f"{where}: {str(value)[:80]} is too large for a {kind.kind}") from None
 
 
 def _write_text(kind: AvroType, value: Any, out: bytearray, where: str) -> None:

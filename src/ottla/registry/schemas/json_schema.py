@@ -6,15 +6,17 @@ from typing import Any
 from urllib.parse import unquote, urljoin
 
 from ottla.registry.content import JSON
-from ottla.registry.errors import InvalidSchema
+from ottla.registry.errors import InvalidSchema, TooComplex
 from ottla.registry.limits import LIMITS, SchemaLimits
 from ottla.registry.schemas.parsed import Referenced, compact, load_json
 
 _DRAFT_DEFAULT = "http://json-schema.org/draft-07/schema#"
-_REF_ALONE = ("draft-03", "draft-04", "draft-05", "draft-06", "draft-07")
+_REF_ALONE = ("draft-04", "draft-05", "draft-06", "draft-07")
 """In these drafts what stands beside a `$ref` is ignored."""
 _DATA = frozenset({"enum", "const", "default", "examples"})
 """Their values are instances, not schemas."""
+_LISTS_OF_SCHEMAS = frozenset({"allOf", "anyOf", "oneOf", "items", "prefixItems"})
+_MIXED_MAX = 1000
 
 
 @dataclass(slots=True)
@@ -53,7 +55,7 @@ class JsonSchema:
             document = self.others[uri]
         else:
             base = home.get("$id", home.get("id", "")) if isinstance(home, dict) else ""
-            whole = urljoin(base, uri) if isinstance(base, str) else uri
+            whole = _joined(base, uri) if isinstance(base, str) else uri
             found = self.others.get(whole, self.anchors.get(whole, self.anchors.get(uri)))
             if found is None:
                 return None
@@ -64,6 +66,13 @@ class JsonSchema:
             found = self.anchors.get(f"#{fragment}")
             return None if found is None else (found, home)
         return _pointed(document, fragment)
+
+
+def _joined(base: str, uri: str) -> str:
+    try:
+        return urljoin(base, uri)
+    except ValueError:  # neither can be the address of anything
+        return uri
 
 
 def _pointed(document: Any, pointer: str) -> tuple[Any, Any] | None:
@@ -96,8 +105,8 @@ def parse_json_schema(text: str, references: Sequence[Referenced] = (), limits: 
     for document in (found.document, *found.others.values()):
         for part in _schemas(document):
             ref = part.get("$ref")
-            if isinstance(ref, str) and found.resolve(ref, document) is None and not _is_metaschema(ref):
-                raise InvalidSchema(f"$ref `{ref[:200]}` leads nowhere: it is neither in the schema nor a reference")
+            if isinstance(ref, str):
+                _check_ref(ref, found.resolve(ref, document))
     return found
 
 
@@ -108,17 +117,39 @@ def _load(text: str, what: str, limits: SchemaLimits) -> Any:
     from jsonschema.exceptions import SchemaError  # noqa: PLC0415 - for those who register such schemas
     from jsonschema.validators import Draft7Validator, validator_for  # noqa: PLC0415
 
-    validator: Any = validator_for(document, default=Draft7Validator)
+    draft = document.get("$schema", _DRAFT_DEFAULT) if isinstance(document, dict) else _DRAFT_DEFAULT
+    if not isinstance(draft, str) or "draft-03" in draft:
+        raise InvalidSchema(f"{what}: `$schema` is the URL of a draft from 4 to 2020-12, not {str(draft)[:100]}")
+    _check_lists(document, what)
     try:
+        validator: Any = validator_for(document, default=Draft7Validator)
         validator.check_schema(document)
+    except (OverflowError, ValueError) as error:  # of a pattern's {count}, of a URL
+        raise InvalidSchema(f"{what}: {error}") from None
     except SchemaError as error:
         where = "/".join(map(str, error.absolute_path))
         raise InvalidSchema(f"{what}: /{where}: {error.message[:300]}") from None
     return document
 
 
-def _is_metaschema(ref: str) -> bool:
-    return "json-schema.org/" in ref
+def _check_ref(ref: str, target: tuple[Any, Any] | None) -> None:
+    if target is None and "json-schema.org/" not in ref:  # those of metaschemas are known to all
+        raise InvalidSchema(f"$ref `{ref[:200]}` leads nowhere: it is neither in the schema nor a reference")
+    if target is not None and not isinstance(target[0], dict | bool):
+        raise InvalidSchema(f"$ref `{ref[:200]}` leads to something that is no schema")
+
+
+def _check_lists(document: Any, what: str) -> None:
+    """That values are different is seen at once where they can be sorted, and one by one where not."""
+    for part in _schemas(document):
+        for key, value in part.items():
+            if isinstance(value, list) and len(value) > _MIXED_MAX and key not in _LISTS_OF_SCHEMAS:
+                try:
+                    sorted(value)
+                except TypeError:
+                    raise TooComplex(
+                        f"{what}: `{key}` has more than {_MIXED_MAX} values of different types; make it shorter"
+                    ) from None
 
 
 def _schemas(document: Any) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 from ottla.registry.content import PROTOBUF
 from ottla.registry.errors import InvalidSchema
 from ottla.registry.limits import LIMITS, SchemaLimits
-from ottla.registry.schemas.parsed import Referenced
+from ottla.registry.schemas.parsed import Referenced, check_encodable
 from ottla.registry.schemas.proto_text import proto_text
 from ottla.registry.schemas.protoc import MAIN, compile_protos
 
@@ -59,12 +59,17 @@ def parse_protobuf(text: str, references: Sequence[Referenced] = (), limits: Sch
 
 def as_text(text: str) -> str:
     """A .proto text stays as it was written; a descriptor is written as one."""
+    check_encodable(text, "Invalid schema")
     stripped = text.strip()
     if not stripped:
         raise InvalidSchema("the schema is empty")
     if stripped.startswith(_WORDS):
         return stripped + "\n"
     try:
-        return proto_text(FileDescriptorProto.FromString(base64.b64decode(stripped, validate=True)))
+        descriptor = FileDescriptorProto.FromString(base64.b64decode(stripped, validate=True))
     except (binascii.Error, DecodeError, ValueError):
         return stripped + "\n"  # protoc will say what is wrong with it
+    try:
+        return proto_text(descriptor)
+    except (LookupError, StopIteration, TypeError, ValueError) as error:  # TypeError: a text that is not UTF-8
+        raise InvalidSchema(f"the descriptor names something that it does not have: {error}") from None

@@ -16,9 +16,10 @@ from ottla.config.broker import BrokerSettings
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.compression import Buffer
 from ottla.protocol.errors import CorruptBatch, MalformedMessage
-from ottla.protocol.records import Record, decode_batch
+from ottla.protocol.record_prefixes import common_prefix
+from ottla.protocol.records import Record, decode_records, open_batch
 from ottla.registry.errors import RegistryError
-from ottla.registry.framing import KEY_HEADER, VALUE_HEADER, BadFraming, read_id
+from ottla.registry.framing import GUID_BYTES, ID_BYTES, ID_MAGIC, KEY_HEADER, VALUE_HEADER, BadFraming, read_id
 
 if TYPE_CHECKING:
     from ottla.registry.client import RegistryClient
@@ -74,33 +75,48 @@ class SchemaIds:
     def check(self, records: Buffer, topic: str, checks: tuple[SchemaCheck, ...]) -> None:
         """Raises InvalidRecords for the records at fault, ApiError where nobody can tell."""
         try:
-            decoded = decode_batch(records)
+            header, payload = open_batch(records)
+            if self._one_good_id(bytes(payload), header.record_count, topic, checks):
+                return
+            decoded = decode_records(payload, header)
         except (CorruptBatch, MalformedMessage):
             return  # appending meets the same error and answers it
-        faults = [
-            RecordError(number, f"{check.part}: {problem}")
-            for number, record in enumerate(decoded)
-            for check, problem in self._problems(record, topic, checks)
-        ]
+        faults = [fault for check in checks for fault in self._faults(decoded, topic, check)]
         if faults:
-            raise _refusal(faults, len(decoded))
+            raise _refusal(sorted(faults, key=lambda fault: fault.batch_index), len(decoded))
 
-    def _problems(
-        self, record: Record, topic: str, checks: tuple[SchemaCheck, ...]
-    ) -> Iterator[tuple[SchemaCheck, str]]:
-        for check in checks:
-            data = record.key if check.part == "key" else record.value
+    def _one_good_id(self, payload: bytes, count: int, topic: str, checks: tuple[SchemaCheck, ...]) -> bool:
+        """Most batches are this: values with the same id, and no headers."""
+        if [check.part for check in checks] != ["value"]:
+            return False
+        prefix = common_prefix(payload, count, ID_BYTES)
+        return prefix is not None and prefix[0] == ID_MAGIC and not self._verdict(prefix, topic, checks[0])
+
+    def _faults(self, decoded: list[Record], topic: str, check: SchemaCheck) -> Iterator[RecordError]:
+        """What was good once in a batch is only compared."""
+        of_key = check.part == "key"
+        good: bytes | None = None
+        for number, record in enumerate(decoded):
+            data = record.key if of_key else record.value
             if data is None:
                 continue  # no key, or a tombstone
+            if data[:ID_BYTES] == good and not record.headers:
+                continue
             problem = self._problem(data, record, topic, check)
             if problem:
-                yield check, problem
+                yield RecordError(number, f"{check.part}: {problem}")
+            elif not record.headers and data[0] == ID_MAGIC:
+                good = data[:ID_BYTES]
 
     def _problem(self, data: bytes, record: Record, topic: str, check: SchemaCheck) -> str:
         name = KEY_HEADER if check.part == "key" else VALUE_HEADER
         header = next((value for header, value in reversed(record.headers) if header == name and value), None)
+        return self._verdict(header if header is not None else data[:GUID_BYTES], topic, check)
+
+    def _verdict(self, framing: bytes, topic: str, check: SchemaCheck) -> str:
+        """What is wrong with the id in these bytes; empty if nothing."""
         try:
-            framed = read_id(header if header is not None else data[:17])
+            framed = read_id(framing)
         except BadFraming as error:
             return str(error)
         key: int | str = framed.guid if framed.guid is not None else framed.schema_id or 0
