@@ -277,9 +277,14 @@ def _committed(group: OffsetFetchResponseGroup) -> dict[TopicPartition, Committe
 
 
 async def commit_offsets(
-    cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, int]
+    cluster: Cluster,
+    group_id: str,
+    offsets: Mapping[TopicPartition, int],
+    *,
+    metadata: Mapping[TopicPartition, str] | None = None,
 ) -> dict[TopicPartition, ErrorCode]:
     """Set a group's offsets from outside, which works while nobody is in it. Gives the partitions that were refused."""
+    beside = metadata or {}
     request = OffsetCommitRequest(
         group_id=group_id,
         topics=[
@@ -287,7 +292,9 @@ async def commit_offsets(
                 name=topic,
                 partitions=[
                     OffsetCommitRequestPartition(
-                        partition_index=number, committed_offset=offsets[TopicPartition(topic, number)]
+                        partition_index=number,
+                        committed_offset=offsets[TopicPartition(topic, number)],
+                        committed_metadata=beside.get(TopicPartition(topic, number), ""),
                     )
                     for number in numbers
                 ],
