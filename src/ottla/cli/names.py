@@ -305,6 +305,11 @@ COMMANDS: tuple[Command, ...] = (
         "mirror", "pipeline.mirror", "mirror topics, their settings and groups' offsets between clusters, on Spark"
     ),
     Command(
+        "backup",
+        "pipeline.backup",
+        "take, list, verify, restore and prune backups of topics, groups and metadata; folders and S3",
+    ),
+    Command(
         "mirror-maker",
         "pipeline.mirror_maker",
         "mirror by the properties of MirrorMaker 2",

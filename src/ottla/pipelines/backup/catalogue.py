@@ -65,5 +65,5 @@ def choose(catalogue: Catalogue, place: Place, backup: str | None, at_ms: int | 
 def _plan(place: Place, backup: str) -> Plan | None:
     try:
         return msgspec.json.decode(store.read(place, naming.plan_path(backup)), type=Plan)
-    except (DamagedBackup, msgspec.DecodeError):
+    except (DamagedBackup, msgspec.DecodeError, UnicodeDecodeError):
         return None

@@ -175,7 +175,7 @@ def decode_manifest(content: bytes, where: str) -> Manifest:
     head, newline, rest = content.partition(b"\n")
     try:
         seal = msgspec.json.decode(head, type=_Seal)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DamagedBackup(f"{where} is not a manifest, or is damaged: {error}") from None
     if seal.format != FORMAT:
         raise DamagedBackup(f"{where} has format {seal.format}; this version reads format {FORMAT}")
@@ -186,7 +186,7 @@ def decode_manifest(content: bytes, where: str) -> Manifest:
         raise DamagedBackup(f"{where} fails its checksum: it was changed after it was written")
     try:
         return msgspec.json.decode(body, type=Manifest)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DamagedBackup(f"{where} does not read as a manifest: {error}") from None
 
 
