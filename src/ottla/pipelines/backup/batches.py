@@ -79,10 +79,13 @@ class BatchSum:
             self.max_timestamp = max(self.max_timestamp, header.max_timestamp)
 
 
-def sum_of(content: Buffer, aborted: Sequence[tuple[int, int]]) -> BatchSum:
+def sum_of(content: Buffer, aborted: Sequence[tuple[int, int]], start: int = 0) -> BatchSum:
+    """Records count from `start` on: the log may have begun inside the first batch."""
     walk = Walk(aborted)
     total = BatchSum(aborted=list(aborted))
     for found in walk.batches(content):
         total.add(found)
+        if found.counts and found.header.base_offset < start:
+            total.records -= sum(record.offset < start for record in decode_batch(content, found.position))
     total.left = walk.left()
     return total

@@ -39,7 +39,7 @@ class StoredObject(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     bytes: int
     records: int
-    """That a reader of committed records sees."""
+    """That a reader of committed records sees from `start` on."""
     start: int
     end: int
     first: int

@@ -25,9 +25,9 @@ def prune_place(
             )
         taken = {manifest.id: manifest.taken_ms for manifest in catalogue.manifests}
         _, drop = choose(taken, keep=keep, older_than_ms=older_than_ms, now_ms=now_ms)
-        cut_short = [*catalogue.unfinished] if unfinished else []
+        under_way = [] if unfinished else [*catalogue.unfinished]
         paths = [stored.path for stored in store.listed(place)]
-        found = prune(catalogue.manifests, drop, paths, unfinished=cut_short)
+        found = prune(catalogue.manifests, drop, paths, under_way=under_way)
         if not dry_run:
             for backup in found.drop:
                 store.delete(place, naming.manifest_path(backup))

@@ -63,7 +63,7 @@ def verify_object(task: ObjectTask) -> Verified:
     stored = task.stored
     try:
         content = checked_content(task.place, stored)
-        found = _sum_of_rows(content, stored) if stored.kind == "parquet" else sum_of(content, stored.aborted)
+        found = _sum_of_rows(content, stored) if stored.kind == "parquet" else sum_of(content, stored.aborted, stored.start)
     except (DamagedBackup, CorruptBatch) as error:
         return Verified(stored.path, 0, 0, [str(error)])
     problems = []

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ottla.pipelines.backup.manifest import BackupProblem, Manifest
-from ottla.pipelines.backup.naming import DATA, RUNS, backup_of_path
+from ottla.pipelines.backup.naming import backup_of_path
 
 
 class Pruning(NamedTuple):
@@ -39,19 +39,15 @@ def prune(
     drop: Collection[str],
     stored: Iterable[str],
     *,
-    unfinished: Collection[str] = (),
+    under_way: Collection[str] = (),
 ) -> Pruning:
-    """`stored` are all paths of the place. What a kept manifest names stays, whichever run wrote it; runs without a
-    manifest are under way or cut short, and stay unless they are named `unfinished`."""
+    """`stored` are all paths of the place. What a kept manifest names stays, whichever run wrote it, and so does what a
+    run has written that is `under_way`, or was cut short and may be gone on with."""
     kept = [manifest for manifest in manifests if manifest.id not in drop]
     needed = {each.path for manifest in kept for _, each in manifest.objects()}
-    complete = {manifest.id for manifest in manifests}
-    ends = complete | set(unfinished)
-    delete = []
-    for path in stored:
-        run = backup_of_path(path)
-        if run is None or run not in ends or path in needed:
-            continue
-        if path.startswith((f"{DATA}/", f"{RUNS}/")):
-            delete.append(path)
+    delete = [
+        path
+        for path in stored
+        if (run := backup_of_path(path)) is not None and run not in under_way and path not in needed
+    ]
     return Pruning(sorted(manifest.id for manifest in kept), sorted(drop), sorted(delete))

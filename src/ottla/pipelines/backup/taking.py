@@ -218,7 +218,7 @@ class _Batches(_Writing):
 
     def _stored(self, start: int, end: int) -> StoredObject:
         content = memoryview(bytes(self._content))
-        found = sum_of(content, sorted(self._aborted))
+        found = sum_of(content, sorted(self._aborted), start)
         stored = self._put(content, start, end, found)
         self._content = bytearray()
         self._aborted = set(found.left)

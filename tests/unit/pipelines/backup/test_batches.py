@@ -52,6 +52,7 @@ def test_objects_may_be_cut_anywhere(one: int, other: int) -> None:
         assert total.in_order
         assert total.left == walk.left()
         aborted = walk.left()
+    assert sum_of(b"".join(LOG), ABORTED, 6).records == 1, "the log begins inside a batch"
     assert counted == COUNTED
     assert records == 4
     assert aborted == []

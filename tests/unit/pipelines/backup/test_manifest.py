@@ -28,7 +28,7 @@ def test_one_that_was_cut_short_is_refused(length: int) -> None:
 def test_a_byte_that_was_changed_is_found(position: int, change: int) -> None:
     damaged = bytearray(WRITTEN)
     damaged[position] ^= change
-    with pytest.raises(DamagedBackup, match="^m "):
+    with pytest.raises(DamagedBackup, match=r"^m "):
         decode_manifest(bytes(damaged), "m")
 
 

@@ -58,8 +58,8 @@ def test_runs_under_way_are_left_alone() -> None:
     (found,) = increments(1, 0)
     other = backup_id(5 * DAY)
     paths = [f"data/{other}/t/0/x.parquet", f"runs/{other}/plan.json", f"runs/{found.id}/plan.json", "data/else"]
-    assert prune([found], [], paths).delete == [f"runs/{found.id}/plan.json"]
-    assert prune([found], [], paths, unfinished=[other]).delete == sorted(paths[:3])
+    assert prune([found], [], paths, under_way=[other]).delete == [f"runs/{found.id}/plan.json"]
+    assert prune([found], [], paths).delete == sorted(paths[:3])
 
 
 @given(st.integers(0, 4_000_000_000_000), st.integers(0, 4_000_000_000_000))
