@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from ottla.model.names import TopicPartition
 from ottla.pipelines.backup import store
-from ottla.pipelines.backup.batches import Walk, sum_of
+from ottla.pipelines.backup.batches import BatchSum, Walk, sum_of
 from ottla.pipelines.backup.manifest import DamagedBackup, StoredObject
 from ottla.pipelines.backup.store import Place
 from ottla.pipelines.backup.sums import RecordSum
@@ -63,7 +63,7 @@ def verify_object(task: ObjectTask) -> Verified:
     stored = task.stored
     try:
         content = checked_content(task.place, stored)
-        found = _sum_of_rows(content, stored) if stored.kind == "parquet" else sum_of(content, stored.aborted, stored.start)
+        found = _summed(content, stored)
     except (DamagedBackup, CorruptBatch) as error:
         return Verified(stored.path, 0, 0, [str(error)])
     problems = []
@@ -80,7 +80,9 @@ def verify_object(task: ObjectTask) -> Verified:
     return Verified(stored.path, stored.bytes, stored.records, problems)
 
 
-def _sum_of_rows(content: bytes, stored: StoredObject) -> RecordSum:
+def _summed(content: bytes, stored: StoredObject) -> RecordSum | BatchSum:
+    if stored.kind == "raw":
+        return sum_of(content, stored.aborted, stored.start)
     found = RecordSum()
     for batch in rows_of(content, stored):
         found.add(batch)
