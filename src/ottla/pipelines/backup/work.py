@@ -15,6 +15,7 @@ from ottla.model.errors import OttlaError
 from ottla.pipelines.backup.manifest import BackupProblem, DamagedBackup
 from ottla.pipelines.errors import FatalFailure
 from ottla.protocol.errors import CorruptBatch
+from ottla.spark.worker_heap import freeze_modules
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,6 +87,7 @@ def side_by_side(tasks: Tasks, jobs: Sequence[Callable[[], R]]) -> Iterator[R]:
 
 
 def _unpacked(packed: bytes) -> Any:
+    freeze_modules()
     work, task = pickle.loads(packed)  # noqa: S301 - the driver packed it
     return _guarded(work, task)
 
