@@ -22,10 +22,12 @@ from ottla.pipelines.backup.asking import topic_settings
 from ottla.pipelines.backup.batches import Walk
 from ottla.pipelines.backup.manifest import BackupProblem, DamagedBackup, Kind
 from ottla.pipelines.backup.naming import manifest_path
+from ottla.pipelines.backup.planning import Part
 from ottla.pipelines.backup.pruning import prune_place
 from ottla.pipelines.backup.restore_plan import RestoreRequest
 from ottla.pipelines.backup.restoring import plan_restore
 from ottla.pipelines.backup.store import place_of
+from ottla.pipelines.backup.taking import TakeTask, take
 from ottla.pipelines.backup.work import OnSpark
 from ottla.protocol.apis import ApiKey
 from ottla.spark import loop
@@ -277,6 +279,21 @@ def test_a_restore_that_was_killed_goes_on_and_writes_nothing_twice(
     assert first_unread(target, place) == first_unread(source, 50)
     with pytest.raises(BackupProblem, match="with records"):
         plan_restore(backups.options(both.west, RestoreRequest()), manifest)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", KINDS)
+def test_records_that_expire_while_they_are_read_are_named(
+    clusters: TwoClusters, backups: Backups, name: str, kind: Kind
+) -> None:
+    topic = clusters.topic(clusters.east, f"{name}.t")
+    send(clusters.east, topic, range(50))
+    loop.run(delete_records(cluster_at(clusters.east), {At(topic, 0): 17}))
+    part = Part(number=0, topic=topic, partition=0, start=0, end=50, opens=True, estimated_bytes=1)
+    client = {"bootstrap.servers": clusters.east}
+    done = take(TakeTask(backup="r", kind=kind, place=backups.place, client=client, part=part))
+    assert done.lost == [(0, 17)]
+    assert [(each.start, each.end, each.records) for each in done.objects] == [(17, 50, 33)]
 
 
 @pytest.mark.timeout(600)

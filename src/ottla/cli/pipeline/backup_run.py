@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ottla.cli.common.options import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP, ToolParser
-from ottla.cli.common.output import print_json
+from ottla.cli.common.output import print_json, warn
 from ottla.cli.pipeline.backup_options import (
     Progress,
     add_brokers,
@@ -20,6 +20,7 @@ from ottla.cli.pipeline.backup_options import (
     where_of,
 )
 from ottla.cli.pipeline.options import add_json, ending_in_order
+from ottla.model.errors import OttlaError
 
 if TYPE_CHECKING:
     from ottla.pipelines.backup.manifest import Manifest
@@ -72,10 +73,12 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla backup run") -> i
     every_s = parse_length(args.every or (file.every if file else EVERY), "--every")
     ending = threading.Event()
     with ending_in_order(ending.set):
-        while not ending.is_set():
-            _once(options, args, keep)
-            options = options._replace(full=False)
-            ending.wait(every_s)
+        _once(options, args, keep)  # what is wrong with the command is wrong at once
+        while not ending.wait(every_s):
+            try:
+                _once(options._replace(full=False), args, keep)
+            except (OttlaError, OSError) as error:
+                warn(f"no increment this time: {error}")
     return 0
 
 

@@ -1,5 +1,6 @@
 """A restore: plan, topics, records, settings, groups, in this order. Run again after a kill, it goes on."""
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -229,10 +230,17 @@ def _restore_records(options: RestoreOptions, plan: RestorePlan, open_tasks: Ope
 
 
 def _restore_partition(
-    options: RestoreOptions, plan: RestorePlan, partition: PartitionRestore, tasks: Tasks, watching: Watching
+    options: RestoreOptions,
+    plan: RestorePlan,
+    partition: PartitionRestore,
+    tasks: Tasks,
+    watching: Watching,
+    ending: threading.Event,
 ) -> int:
     records = 0
     for stored in partition.objects:
+        if ending.is_set():
+            break
         task = PutTask(
             place=options.place, client=dict(options.client), stored=stored, source=partition.source,
             target=partition.target, start=partition.start, end=partition.end, same=partition.same,

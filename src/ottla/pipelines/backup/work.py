@@ -6,8 +6,10 @@ many at once as there are cores: results come one by one, and what is done is to
 
 import logging
 import pickle
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -63,25 +65,35 @@ class OnSpark:
         return found
 
 
+Job = Callable[[threading.Event], R]
+"""Hands out tasks one after the other; none any more when the event is set."""
+
+
 def run_all(tasks: Tasks, work: Callable[[A], R], wanted: Sequence[A]) -> Iterator[R]:
     """Results in the order in which they come; the first failure ends it, once those under way have ended."""
-    yield from side_by_side(tasks, [lambda task=task: tasks.one(work, task) for task in wanted])  # type: ignore[misc]
+    return side_by_side(tasks, [partial(_single, tasks, work, task) for task in wanted])
 
 
-def side_by_side(tasks: Tasks, jobs: Sequence[Callable[[], R]]) -> Iterator[R]:
-    """Jobs that hand out tasks one after the other, as many jobs at once as tasks can run."""
+def _single(tasks: Tasks, work: Callable[[A], R], task: A, _: threading.Event) -> R:
+    return tasks.one(work, task)
+
+
+def side_by_side(tasks: Tasks, jobs: Sequence[Job[R]]) -> Iterator[R]:
+    """As many jobs at once as tasks can run, and one more each, so that no core waits for the driver."""
+    ending = threading.Event()
     with ThreadPoolExecutor(tasks.threads, "backup") as pool:
         waiting: set[Future[R]] = set()
         left = iter(jobs)
         try:
             while True:
-                waiting |= {pool.submit(job) for job in islice(left, max(0, 2 * tasks.threads - len(waiting)))}
+                waiting |= {pool.submit(job, ending) for job in islice(left, max(0, 2 * tasks.threads - len(waiting)))}
                 if not waiting:
                     return
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield future.result()
         finally:
+            ending.set()
             for future in waiting:
                 future.cancel()
 
