@@ -40,6 +40,9 @@ from ottla.spark.writing.encode import Encoder, UnfinishedBatch
 from ottla.spark.writing.notes import send_notes
 from ottla.spark.writing.rows_to_records import send_batches
 
+BATCHES_TOGETHER = 64
+"""Handed over at once: each time costs a word with the event loop's thread."""
+
 
 class PutTask(msgspec.Struct, frozen=True, kw_only=True):
     place: Place
@@ -159,6 +162,7 @@ def _of_batches(
 ) -> Iterator[list[UnfinishedBatch]]:
     """Batches with their records as they are, under a new producer; those of which a part counts, or that compaction
     has left with gaps, are written anew."""
+    together: list[UnfinishedBatch] = []
     for found in Walk(task.stored.aborted).batches(content):
         header = found.header
         if not found.counts or header.next_offset <= start or header.base_offset >= task.end:
@@ -166,16 +170,18 @@ def _of_batches(
         if _can_stay(found, start, task.end):
             sources.append(np.arange(header.base_offset, header.next_offset))
             payload = memoryview(content)[found.position + BATCH_OVERHEAD : found.position + header.size]
-            yield [
-                UnfinishedBatch(
-                    *task.target, header.record_count, header.base_timestamp, header.max_timestamp, payload,
-                    Codec(header.codec),
-                )
-            ]  # fmt: skip
+            times = header.base_timestamp, header.max_timestamp
+            together.append(UnfinishedBatch(*task.target, header.record_count, *times, payload, Codec(header.codec)))
+            if len(together) == BATCHES_TOGETHER:
+                yield together
+                together = []
             continue
+        yield together
+        together = []
         first, end = max(start, header.base_offset), min(task.end, header.next_offset)
         rows = batch_rows(content, found.position, task.target, first, end)
         yield from _of_rows(task, rows, first, Compression(Codec(header.codec)), batch_bytes, sources)
+    yield together
 
 
 def _can_stay(found: FoundBatch, start: int, end: int) -> bool:

@@ -19,7 +19,7 @@ from ottla.pipelines.backup.naming import object_path, task_path
 from ottla.pipelines.backup.planning import OBJECT_BYTES, Part, PartDone
 from ottla.pipelines.backup.store import Place
 from ottla.pipelines.backup.sums import RecordSum
-from ottla.protocol.records import check_crc, iterate_batches
+from ottla.protocol.records import iterate_batches
 from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
 from ottla.spark.reading.decode import HEADERS_TYPE, Decoder
@@ -202,7 +202,6 @@ class _Batches(_Writing):
                 self._next = end
                 break
             if header.base_offset >= self._next or self._opens:
-                check_crc(fetched.records, position, header)
                 self._content += memoryview(fetched.records)[position : position + header.size]
             self._opens = False
             self._next = header.next_offset
@@ -218,7 +217,7 @@ class _Batches(_Writing):
 
     def _stored(self, start: int, end: int) -> StoredObject:
         content = memoryview(bytes(self._content))
-        found = sum_of(content, sorted(self._aborted), start)
+        found = sum_of(content, sorted(self._aborted), start)  # which checks every batch's CRC
         stored = self._put(content, start, end, found)
         self._content = bytearray()
         self._aborted = set(found.left)
