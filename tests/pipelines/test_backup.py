@@ -3,6 +3,9 @@
 import itertools
 import json
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import msgspec
 import pytest
 from tests.pipelines.backups import EARLY, At, Backups, cluster_at, contents, first_unread, messages, send
-from tests.pipelines.two_clusters import TwoClusters, asks, driver
+from tests.pipelines.two_clusters import MAIN, ROOT, TwoClusters, asks, driver
 
 from ottla.cli.main import main
 from ottla.client import admin
@@ -411,3 +414,34 @@ def test_rights_are_taken_and_what_brokers_keep_to_themselves_is_said(backups: B
         later = replace(backups, bootstrap=running.bootstrap).take(f"{name}.*", full=True)
         assert later.acls is not None
         assert {each.name for each in later.acls} == {name, f"{name}.new"}
+
+
+@pytest.mark.timeout(600)
+def test_continuous_runs_take_what_comes_until_they_are_asked_to_end(
+    clusters: TwoClusters, backups: Backups, name: str, tmp_path: Path
+) -> None:
+    topic = clusters.topic(clusters.east, f"{name}.t")
+    send(clusters.east, topic, range(10))
+    where = ["--bootstrap-server", clusters.east, "--topics", re.escape(topic)]
+    command = ["backup", "run", backups.place.root, *where, "--continuous", "--every", "100 ms", "--keep", "2"]
+    log = tmp_path / "continuous.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen([sys.executable, "-c", MAIN, *command], stdout=output, stderr=output, cwd=ROOT)
+    try:
+        for records in (10, 15, 20):
+
+            def has_all(records: int = records) -> bool:
+                assert process.poll() is None, log.read_text()
+                found = backups.catalogue().last
+                return found is not None and found.records == records
+
+            wait_until(has_all, f"a backup has {records} records", seconds=120)
+            send(clusters.east, topic, range(5))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0, log.read_text()
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    assert len(backups.catalogue().manifests) <= 2
+    assert backups.verify().problems == []

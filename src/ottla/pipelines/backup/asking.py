@@ -123,12 +123,18 @@ async def find_groups(cluster: Cluster, wanted: re.Pattern[str], topics: Sequenc
         group = listed.group_id
         if group.startswith(RESTORES) or not wanted.fullmatch(group):
             continue
+        try:
+            offsets = await group_offsets(cluster, group, stable=True)
+        except ApiError as error:
+            if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+                raise
+            continue  # it is of a kind that commits no offsets, or has gone since
         committed = {
             at: GroupOffset(
                 topic=at.topic, partition=at.partition, offset=offset.offset, leader_epoch=offset.leader_epoch,
                 metadata=offset.metadata,
             )
-            for at, offset in (await group_offsets(cluster, group, stable=True)).items()
+            for at, offset in offsets.items()
         }  # fmt: skip
         kept = clamped(group, committed, topics)
         if kept is not None:

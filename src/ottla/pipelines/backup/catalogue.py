@@ -6,7 +6,13 @@ from typing import NamedTuple
 import msgspec
 
 from ottla.pipelines.backup import naming, store
-from ottla.pipelines.backup.manifest import BackupProblem, DamagedBackup, Manifest, decode_manifest
+from ottla.pipelines.backup.manifest import (
+    BackupProblem,
+    DamagedBackup,
+    Manifest,
+    MissingObject,
+    decode_manifest,
+)
 from ottla.pipelines.backup.planning import Plan
 from ottla.pipelines.backup.store import Place
 
@@ -33,6 +39,8 @@ def read_catalogue(place: Place) -> Catalogue:
             continue
         try:
             manifests.append(decode_manifest(store.read(place, stored.path), stored.path))
+        except MissingObject:
+            continue  # somebody has pruned it since it was listed
         except DamagedBackup as error:
             damaged[backup] = str(error)
     complete = {manifest.id for manifest in manifests} | damaged.keys()

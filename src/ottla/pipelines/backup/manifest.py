@@ -31,6 +31,10 @@ class DamagedBackup(BackupProblem):
     """What is stored is not what was written."""
 
 
+class MissingObject(DamagedBackup):
+    """It is not there."""
+
+
 class StoredObject(msgspec.Struct, frozen=True, kw_only=True):
     """Records of one partition, in their order. It answers for the offsets from `start` up to `end`."""
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 from pyarrow import fs
 
-from ottla.pipelines.backup.manifest import BackupProblem, DamagedBackup
+from ottla.pipelines.backup.manifest import BackupProblem, MissingObject
 from ottla.pipelines.connectors.durable_files import flush_folder
 from ottla.pipelines.connectors.objects.store import S3Access, Store, explain, file_system
 
@@ -50,7 +50,7 @@ def read(place: Place, path: str) -> bytes:
         with file_system(place.s3).open_input_stream(f"{place.root}/{path}", compression=None) as stream:
             return stream.readall()
     except FileNotFoundError:
-        raise DamagedBackup(f"{place}/{path} is missing") from None
+        raise MissingObject(f"{place}/{path} is missing") from None
     except OSError as error:
         raise _explained(error, place) from error
 
