@@ -23,7 +23,7 @@ from ottla.client.offsets import delete_records
 from ottla.pipelines.backup import store
 from ottla.pipelines.backup.asking import topic_settings
 from ottla.pipelines.backup.batches import Walk
-from ottla.pipelines.backup.manifest import BackupProblem, DamagedBackup, Kind
+from ottla.pipelines.backup.manifest import BackupProblem, DamagedBackup, Kind, Manifest
 from ottla.pipelines.backup.naming import manifest_path
 from ottla.pipelines.backup.planning import Part
 from ottla.pipelines.backup.pruning import prune_place
@@ -33,6 +33,7 @@ from ottla.pipelines.backup.store import place_of
 from ottla.pipelines.backup.taking import TakeTask, take
 from ottla.pipelines.backup.work import OnSpark
 from ottla.protocol.apis import ApiKey
+from ottla.protocol.records import BATCH_OVERHEAD
 from ottla.spark import loop
 from ottla.testing import broker
 from ottla.testing.waiting import wait_until
@@ -141,6 +142,35 @@ def test_parquet_is_rows_for_anybody_and_raw_is_the_log(
     assert [each.counts for each in found if not each.header.is_control] == [True, False]
     assert sum(each.header.is_control for each in found) == 2
     assert found[-1].header.next_offset == stored.end == 32
+
+
+@pytest.mark.timeout(600)
+def test_raw_batches_come_back_with_the_bytes_of_their_records(
+    clusters: TwoClusters, backups: Backups, name: str, tmp_path: Path
+) -> None:
+    """Only what a broker numbers is new: the producer. Codec, records and times are those of the log."""
+    topic = clusters.topic(clusters.east, f"{name}.t")
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+        send(clusters.east, topic, range(100), settings={"compression.type": codec, "linger.ms": 50})
+    taken = backups.take(re.escape(topic), "raw")
+    backups.restore(taken, clusters.west, RestoreRequest())
+    back = Backups(place_of(str(tmp_path / "back")), clusters.west)
+    again = back.take(re.escape(topic), "raw")
+    ours, theirs = log_of(backups, taken), log_of(back, again)
+    assert ours == theirs
+    assert {codec for codec, *_ in ours} == {0, 1, 2, 3, 4}
+
+
+def log_of(backups: Backups, manifest: Manifest) -> list[tuple[object, ...]]:
+    found: list[tuple[object, ...]] = []
+    for _, stored in manifest.objects():
+        content = store.read(backups.place, stored.path)
+        for each in Walk(stored.aborted).batches(content):
+            header = each.header
+            records = content[each.position + BATCH_OVERHEAD : each.position + header.size]
+            times = header.base_timestamp, header.max_timestamp
+            found.append((header.codec, header.base_offset, header.record_count, *times, records))
+    return found
 
 
 @pytest.mark.timeout(600)

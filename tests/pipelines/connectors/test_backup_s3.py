@@ -86,6 +86,11 @@ def test_a_file_says_where_and_what(
     (only,) = json.loads(capsys.readouterr().out)["backups"]
     assert (only["topics"], only["format"]) == ([topic], "raw")
     assert main(["backup", "verify", str(file)]) == 0
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", access["access_key"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", access["secret_key"])
+    capsys.readouterr()
+    assert main(["backup", "list", f"s3://{bucket}/kafka", "--s3-endpoint", access["endpoint"], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["backups"] == [only]
     file.write_text("to: x\nevery: soon\nfromat: raw\n")
     assert main(["backup", "run", str(file)]) == 1
     assert "has no key `fromat`: did you mean `format`?" in capsys.readouterr().err.replace(";", ":")
