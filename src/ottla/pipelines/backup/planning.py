@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 import msgspec
@@ -24,6 +25,10 @@ OBJECT_BYTES = 32 << 20
 OFFSETS_PER_TASK = 200_000
 """Where nobody says how large a partition is."""
 OFFSETS_PER_TASK_MIN = 1_000
+SMALL_OBJECT_BYTES = 1 << 20
+SMALL_OBJECTS_MAX = 16
+"""So many small objects at the end of a partition are read anew as one, with what is new: runs that follow each other
+quickly would leave millions."""
 SMALL_BYTES = 48 << 20
 """Less than this is read and written sooner than Spark starts."""
 
@@ -134,10 +139,18 @@ def _begin(number: int, now: FoundPartition, known: PartitionBackup | None) -> P
     """What is stored of the partition already, without what its log does not have any more."""
     start = min(now.log_start, now.end)
     objects = [] if known is None else [stored for stored in known.objects if stored.end > start]
+    if known is not None and now.end > known.end:
+        objects = objects[: len(objects) - _small_at_the_end(objects)]
     lost = [] if known is None else [gap for gap in known.lost if gap[1] > start]
     return PartitionBackup(
         partition=number, log_start=start, end=now.end, leader_epoch=now.leader_epoch, objects=objects, lost=lost
     )
+
+
+def _small_at_the_end(objects: Sequence[StoredObject]) -> int:
+    """How many are to be read anew: none while they are few."""
+    small = list(takewhile(lambda stored: stored.bytes < SMALL_OBJECT_BYTES, reversed(objects)))
+    return len(small) if len(small) >= SMALL_OBJECTS_MAX else 0
 
 
 def _parts(at: TopicPartition, now: FoundPartition, start: int, number: int) -> list[Part]:

@@ -11,6 +11,7 @@ from tests.unit.pipelines.backup.samples import stored
 from ottla.model.names import TopicPartition
 from ottla.pipelines.backup.manifest import BackupProblem, GroupOffset, Manifest, wrong_partition
 from ottla.pipelines.backup.planning import (
+    SMALL_OBJECTS_MAX,
     FoundPartition,
     FoundTopic,
     PartDone,
@@ -82,6 +83,19 @@ def test_an_increment_reads_only_what_is_new() -> None:
     ]  # fmt: skip
     assert second.parent == "r1"
     assert not plan([topic(FoundPartition(0, 100), FoundPartition(0, 0))], first, "r2").parts
+
+
+def test_small_objects_at_the_end_become_one_when_they_are_many() -> None:
+    last: Manifest | None = None
+    counts = []
+    for end in range(1, 100):
+        last = complete(plan([topic(FoundPartition(0, end))], last, f"r{end}"))
+        (partition,) = last.topics[0].partitions
+        assert wrong_partition("t", partition) == []
+        assert partition.records == end
+        counts.append(len(partition.objects))
+    assert max(counts) == SMALL_OBJECTS_MAX
+    assert not plan([topic(FoundPartition(0, 99))], last, "r100").parts, "and only together with what is new"
 
 
 def test_large_partitions_are_read_in_parts_of_one_size() -> None:
