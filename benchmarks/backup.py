@@ -54,14 +54,16 @@ class Quiet:
 def fill(bootstrap: str, megabytes: int, record_bytes: int, partitions: int, codec: str) -> int:
     chance = random.Random(1)
     # Half of each value compresses, half does not: about what JSON with ids does.
-    values = [(chance.randbytes(record_bytes // 4).hex() + "x" * (record_bytes // 2)).encode() for _ in range(500)]
+    pool, half = chance.randbytes(8 << 20), record_bytes // 2
+    tail = b"x" * (record_bytes - half)
     settings = {"bootstrap.servers": bootstrap, "linger.ms": 20, "batch.size": 262_144, "compression.type": codec}
     producer = Producer(settings)
     records = megabytes * 1_000_000 // record_bytes
     for number in range(records):
         while True:
             try:
-                producer.produce(TOPIC, values[number % len(values)], b"%d" % number, number // 1000 % partitions)
+                at = chance.randrange(len(pool) - half)
+                producer.produce(TOPIC, pool[at : at + half] + tail, b"%d" % number, number // 1000 % partitions)
                 break
             except BufferError:
                 producer.poll(0.1)
