@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ottla.cli.common.options import bootstrap_of, client_settings
 from ottla.cli.common.output import CommandError, note, print_json
-from ottla.cli.pipeline.options import DEFAULT_MASTER, brief_spark
+from ottla.cli.pipeline.options import DEFAULT_MASTER, running_spark
 from ottla.pipelines.durations import seconds_of
 
 if TYPE_CHECKING:
@@ -110,7 +110,8 @@ def opener(args: argparse.Namespace, name: str) -> "Callable[[int], AbstractCont
             yield Here()
             return
         master, conf = args.master or DEFAULT_MASTER, parse_pairs(args.conf, "--conf")
-        with brief_spark(f"ottla backup {name}", master, conf, own_workers=False) as spark:
+        # Not the resident driver's: tasks of a command that was killed have to end with it.
+        with running_spark(f"ottla backup {name}", master, conf) as spark:
             yield OnSpark(spark)
 
     return open_tasks
