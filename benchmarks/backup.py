@@ -1,7 +1,7 @@
 """Backup and restore in MB/s, beside a copy of the log's files on the same disk and beside a plain consumer.
 
 One run: a broker, a topic with records, then each of them once. MB are those of the log, whatever they become in
-objects; Spark is started before, and its start is shown apart.
+objects; Spark is started and warmed up before, and its start is shown apart.
 
 Run: python -m benchmarks.backup [--megabytes N] [--record-bytes N] [--partitions N] [--codec NAME] [--folder DIR]
 """
@@ -25,7 +25,7 @@ from ottla.client.settings import client_settings
 from ottla.pipelines.backup.manifest import Kind
 from ottla.pipelines.backup.restore_plan import RestoreRequest
 from ottla.pipelines.backup.restoring import RestoreOptions, plan_restore, run_restore
-from ottla.pipelines.backup.running import RunOptions, run_backup
+from ottla.pipelines.backup.running import OpenTasks, RunOptions, run_backup
 from ottla.pipelines.backup.store import place_of
 from ottla.pipelines.backup.verifying import verify
 from ottla.pipelines.backup.work import OnSpark, Tasks
@@ -120,6 +120,7 @@ def measure(args: argparse.Namespace, folder: Path) -> tuple[int, list[Line]]:
             yield tasks
 
         kinds: tuple[Kind, ...] = ("raw", "parquet")
+        warm_up(bootstrap, folder, open_tasks)
         for kind in kinds:
             place = place_of(str(folder / kind))
             options = RunOptions(place, {"bootstrap.servers": bootstrap}, TOPIC, kind=kind)
@@ -131,18 +132,31 @@ def measure(args: argparse.Namespace, folder: Path) -> tuple[int, list[Line]]:
     return size, lines
 
 
-def restore(
-    root: str, kind: str, bootstrap: str, records: int, open_tasks: Callable[[int], object], lines: list[Line]
-) -> None:
+def warm_up(bootstrap: str, folder: Path, open_tasks: OpenTasks) -> None:
+    """Workers have loaded what they need: the first tasks of a session cost a second more."""
+    cluster = shared_cluster(client_settings({"bootstrap.servers": bootstrap}))
+    loop.run(admin.create_topic(cluster, "warm", partitions=4))
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for partition in range(4):
+        producer.produce("warm", b"x", partition=partition)
+    producer.flush()
+    options = RunOptions(place_of(str(folder / "warm")), {"bootstrap.servers": bootstrap}, "warm")
+    manifest = run_backup(options, open_tasks, Quiet())
+    assert manifest is not None
+    back = RestoreOptions(options.place, options.client, RestoreRequest(prefix="up."))
+    run_restore(back, plan_restore(back, manifest), open_tasks, Quiet())
+
+
+def restore(root: str, kind: str, bootstrap: str, records: int, open_tasks: OpenTasks, lines: list[Line]) -> None:
     from ottla.pipelines.backup.catalogue import read_catalogue  # noqa: PLC0415
 
     place = place_of(root)
     (manifest,) = read_catalogue(place).manifests
     assert manifest.records == records
-    lines.append(timed(f"verify, {kind}", lambda: verify(place, [manifest], open_tasks, Quiet())))  # type: ignore[arg-type]
+    lines.append(timed(f"verify, {kind}", lambda: verify(place, [manifest], open_tasks, Quiet())))
     options = RestoreOptions(place, {"bootstrap.servers": bootstrap}, RestoreRequest(prefix=f"{kind}."))
     plan = plan_restore(options, manifest)
-    lines.append(timed(f"restore, {kind}", lambda: run_restore(options, plan, open_tasks, Quiet())))  # type: ignore[arg-type]
+    lines.append(timed(f"restore, {kind}", lambda: run_restore(options, plan, open_tasks, Quiet())))
 
 
 def main() -> None:
