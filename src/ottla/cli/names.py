@@ -307,6 +307,11 @@ COMMANDS: tuple[Command, ...] = (
         "mirror topics, settings and groups between clusters, on Spark; standbys: promote, failback",
     ),
     Command(
+        "backup",
+        "pipeline.backup",
+        "take, list, verify, restore and prune backups of topics, groups and metadata; folders and S3",
+    ),
+    Command(
         "mirror-maker",
         "pipeline.mirror_maker",
         "mirror by the properties of MirrorMaker 2",

@@ -283,12 +283,14 @@ async def commit_offsets(
     offsets: Mapping[TopicPartition, int],
     *,
     epochs: Mapping[TopicPartition, int] | None = None,
+    metadata: Mapping[TopicPartition, str] | None = None,
 ) -> dict[TopicPartition, ErrorCode]:
     """Set a group's offsets from outside, which works while nobody is in it. Gives the partitions that were refused.
 
-    `epochs` are the leader epochs of the records before the offsets, where they are to be remembered.
+    `epochs` are the leader epochs of the records before the offsets, where they are to be remembered; `metadata` is
+    what stands beside them.
     """
-    known = epochs or {}
+    known, beside = epochs or {}, metadata or {}
     request = OffsetCommitRequest(
         group_id=group_id,
         topics=[
@@ -299,6 +301,7 @@ async def commit_offsets(
                         partition_index=number,
                         committed_offset=offsets[TopicPartition(topic, number)],
                         committed_leader_epoch=known.get(TopicPartition(topic, number), NO_EPOCH),
+                        committed_metadata=beside.get(TopicPartition(topic, number), ""),
                     )
                     for number in numbers
                 ],

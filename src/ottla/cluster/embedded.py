@@ -7,7 +7,7 @@ own, one commit at a time, so the event loop never waits for the disk; the image
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -34,6 +34,10 @@ IMPORTED_SUFFIX = ".imported"
 """What the file's name ends with when its content has been brought to ZooKeeper."""
 META_PROPERTIES = "meta.properties"
 NEVER_MS = 2**63 - 1
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS documents"
+    " (path TEXT PRIMARY KEY, data BLOB NOT NULL, version INTEGER NOT NULL) WITHOUT ROWID"
+)
 
 
 class EmbeddedStore:
@@ -64,10 +68,7 @@ class EmbeddedStore:
         try:
             _own(connection)
             connection.execute("BEGIN EXCLUSIVE")
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS documents"
-                " (path TEXT PRIMARY KEY, data BLOB NOT NULL, version INTEGER NOT NULL) WITHOUT ROWID"
-            )
+            connection.execute(_TABLE)
             connection.execute(
                 "INSERT OR IGNORE INTO documents VALUES (?, ?, 0)",
                 (CLUSTER_ID_PATH, cluster_id_document(cluster_id or format_topic_id(new_topic_id()))),
@@ -196,6 +197,25 @@ def read_documents(path: Path) -> dict[str, bytes]:
         raise _unusable(path, error) from error
     finally:
         connection.close()
+
+
+def write_documents(path: Path, documents: Mapping[str, bytes]) -> None:
+    """A new file with these documents, for a broker that will start with it: all of them, or no file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f"{path.name}.new")
+    beside.unlink(missing_ok=True)
+    connection = sqlite3.connect(beside, isolation_level=None)
+    try:
+        connection.execute("BEGIN EXCLUSIVE")
+        connection.execute(_TABLE)
+        connection.executemany("INSERT INTO documents VALUES (?, ?, 0)", sorted(documents.items()))
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise _unusable(path, error) from error
+    finally:
+        connection.close()
+    beside.rename(path)
+    _sync_directory(path.parent)
 
 
 def _own(connection: sqlite3.Connection) -> None:

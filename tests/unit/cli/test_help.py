@@ -4,11 +4,16 @@ import pytest
 
 from ottla.cli.main import main
 from ottla.cli.names import COMMANDS
+from ottla.cli.pipeline import backup
 from ottla.cli.pipeline.command import SUBCOMMANDS
 
-NAMES = [[command.name] for command in COMMANDS] + [["pipeline", name] for name in SUBCOMMANDS]
-# These are not parsed by us: one shows the commands below it, one hands everything on.
-OVERVIEWS = (["pipeline"], ["run-class"])
+NAMES = [
+    *([command.name] for command in COMMANDS),
+    *(["pipeline", name] for name in SUBCOMMANDS),
+    *(["backup", name] for name in backup.SUBCOMMANDS),
+]
+# These are not parsed by us: two show the commands below them, one hands everything on.
+OVERVIEWS = (["pipeline"], ["backup"], ["run-class"])
 
 
 DATA_TOOLS = [

@@ -1,0 +1,272 @@
+"""A restore: plan, topics, records, settings, groups, in this order. Run again after a kill, it goes on."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from ottla.client import admin
+from ottla.client.admin import Resource, ResourceType
+from ottla.client.cluster import Cluster
+from ottla.client.groups import commit_offsets, delete_group, group_offsets
+from ottla.client.offsets import EARLIEST, LATEST, FoundOffset, list_offsets
+from ottla.client.settings import client_settings
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.names import TopicPartition
+from ottla.pipelines.backup import store
+from ottla.pipelines.backup.manifest import BackupProblem, DamagedBackup, Manifest
+from ottla.pipelines.backup.naming import map_topic, restore_group
+from ottla.pipelines.backup.putting_back import PutDone, PutTask, put_back
+from ottla.pipelines.backup.reading_back import CutTask, find_cut
+from ottla.pipelines.backup.restore_plan import (
+    FoundTarget,
+    Marker,
+    PartitionRestore,
+    RestorePlan,
+    RestoreRequest,
+    TopicRestore,
+    chosen,
+    cut_object,
+    decide,
+    name_of,
+)
+from ottla.pipelines.backup.running import OpenTasks, Watching
+from ottla.pipelines.backup.store import Place
+from ottla.pipelines.backup.translating import restore_groups
+from ottla.pipelines.backup.work import Here, Tasks, run_all, side_by_side
+from ottla.spark import loop
+from ottla.spark.connections import shared_cluster
+
+COMPACT = {"cleanup.policy": "compact"}
+
+
+class RestoreOptions(NamedTuple):
+    place: Place
+    client: Mapping[str, str]
+    """Settings of a producer in the target."""
+    request: RestoreRequest
+    until_ms: int | None = None
+    until_offsets: Mapping[TopicPartition, int] = {}
+    compression: str = "lz4"
+
+
+class Restored(NamedTuple):
+    plan: RestorePlan
+    records: int
+    problems: list[str]
+
+
+def plan_restore(options: RestoreOptions, manifest: Manifest) -> RestorePlan:
+    """Asks the target and the place, and changes nothing. BackupProblem says what stands in the way."""
+    ends = _ends(options, manifest)
+    _check_objects(options, manifest)
+    cluster = _target(options)
+    targets = {topic.name: options.request.target(topic.name) for topic in chosen(manifest, options.request)}
+    there = loop.run(_found(cluster, [*targets.values()]))
+    name = name_of(manifest, options.request, ends)
+    markers = loop.run(_markers(cluster, name, there))
+    return decide(
+        manifest, options.request, ends=ends, there=there, markers=markers, brokers=len(cluster.brokers),
+        now_ms=time.time_ns() // 1_000_000,
+    )  # fmt: skip
+
+
+def run_restore(options: RestoreOptions, plan: RestorePlan, open_tasks: OpenTasks, watching: Watching) -> Restored:
+    cluster = _target(options)
+    loop.run(_make_topics(cluster, plan))
+    records = _restore_records(options, plan, open_tasks, watching)
+    for topic in plan.topics:
+        loop.run(_settle(cluster, topic))
+    problems = restore_groups(options.client, plan)
+    if not problems:
+        loop.run(_forget(cluster, plan))
+    return Restored(plan, records, problems)
+
+
+def _target(options: RestoreOptions) -> Cluster:
+    return shared_cluster(client_settings(options.client), patient=False)
+
+
+def _ends(options: RestoreOptions, manifest: Manifest) -> dict[TopicPartition, int]:
+    """Earlier ends than the backup's: by offset as they are given, by time after a look into the objects."""
+    known = {
+        TopicPartition(topic.name, each.partition): each
+        for topic in chosen(manifest, options.request)
+        for each in topic.partitions
+    }
+    unknown = [str(at) for at in options.until_offsets if at not in known]
+    if unknown:
+        raise BackupProblem(f"--until-offset names {', '.join(unknown)}, which this restore does not have")
+    ends = dict(options.until_offsets)
+    if options.until_ms is None:
+        return ends
+    cuts = [
+        CutTask(place=options.place, at=at, stored=stored, until_ms=options.until_ms)
+        for at, each in known.items()
+        if (stored := cut_object(each, options.until_ms)) is not None
+    ]
+    for at, offset in run_all(Here(), find_cut, cuts):
+        if offset is not None:
+            ends[at] = min(offset, ends.get(at, offset))
+    return ends
+
+
+def _check_objects(options: RestoreOptions, manifest: Manifest) -> None:
+    """All are there with their sizes, before anything is made; checksums are compared when each is read."""
+    stored = {each.path: each.bytes for each in store.listed(options.place, "data")}
+    wrong = [
+        f"{each.path} is missing" if each.path not in stored else f"{each.path} has {stored[each.path]} bytes"
+        for topic in chosen(manifest, options.request)
+        for partition in topic.partitions
+        for each in partition.objects
+        if stored.get(each.path) != each.bytes
+    ]
+    if wrong:
+        more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        raise DamagedBackup(f"nothing was restored: {wrong[0]}{more}. See `ottla backup verify`")
+
+
+async def _found(cluster: Cluster, wanted: list[str]) -> dict[str, FoundTarget]:
+    listed = {topic.name: topic.partitions for topic in await admin.list_topics(cluster) if topic.name in wanted}
+    places = [TopicPartition(name, number) for name, numbers in listed.items() for number in numbers]
+    starts = await list_offsets(cluster, dict.fromkeys(places, EARLIEST)) if places else {}
+    ends = await list_offsets(cluster, dict.fromkeys(places, LATEST)) if places else {}
+    return {
+        name: FoundTarget(
+            [
+                (_offset(starts[TopicPartition(name, number)]), _offset(ends[TopicPartition(name, number)]))
+                for number in numbers
+            ]
+        )
+        for name, numbers in listed.items()
+    }
+
+
+def _offset(found: FoundOffset | ErrorCode) -> int:
+    if not isinstance(found, FoundOffset):
+        raise BackupProblem(f"the target does not say where its topics end: {found.name}. Try again")
+    return found.offset or 0
+
+
+async def _markers(cluster: Cluster, name: str, there: Mapping[str, FoundTarget]) -> dict[TopicPartition, Marker]:
+    """Of a restore of this name that was begun before."""
+    found: dict[TopicPartition, Marker] = {}
+    for topic, target in there.items():
+        for number in range(len(target.partitions)):
+            at = TopicPartition(topic, number)
+            committed = (await group_offsets(cluster, restore_group(name, at))).get(at)
+            if committed is not None and committed.metadata:
+                with suppress(msgspec.DecodeError):
+                    found[at] = msgspec.json.decode(committed.metadata, type=Marker)
+    return found
+
+
+async def _make_topics(cluster: Cluster, plan: RestorePlan) -> None:
+    """Topics with their settings for the time of the restore, and in each partition the mark that it is ours."""
+    if plan.needs_map:
+        await _make(cluster, map_topic(plan.name), 1, admin.BROKER_DEFAULT, COMPACT)
+    for topic in plan.topics:
+        if all(partition.begun for partition in topic.partitions):
+            continue
+        if not topic.exists:
+            await _make(cluster, topic.target, len(topic.partitions), topic.replication_factor, topic.meanwhile)
+        await admin.alter_configs(cluster, Resource(ResourceType.TOPIC, topic.target), add=topic.meanwhile)
+        for partition in topic.partitions:
+            await _mark(cluster, plan, partition, position=partition.start)
+
+
+async def _make(cluster: Cluster, name: str, partitions: int, replicas: int, configs: Mapping[str, str]) -> None:
+    try:
+        await admin.create_topic(cluster, name, partitions=partitions, replication_factor=replicas, configs=configs)
+    except ApiError as error:
+        if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise
+
+    async def is_there() -> None:
+        await cluster.leader(TopicPartition(name, partitions - 1))
+
+    await cluster.retrying(partial(_known, is_there))
+
+
+async def _known(look: Callable[[], object]) -> None:
+    """A topic that was just made is not known to every broker at once."""
+    try:
+        await look()  # type: ignore[misc]
+    except ApiError as error:
+        if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, str(error)) from error
+
+
+async def _mark(
+    cluster: Cluster, plan: RestorePlan, partition: PartitionRestore, *, position: int, done: bool = False
+) -> None:
+    text = _marker(plan, partition, done=done)
+    group = restore_group(plan.name, partition.target)
+    refused = await commit_offsets(cluster, group, {partition.target: position}, metadata={partition.target: text})
+    for at, code in refused.items():
+        raise ApiError(code, f"group `{group}` took no offset for {at}: {code.name}")
+
+
+def _marker(plan: RestorePlan, partition: PartitionRestore, *, done: bool = False) -> str:
+    marker = Marker(restore=plan.name, source=partition.source.topic, same=partition.same, end=partition.end, done=done)
+    return msgspec.json.encode(marker).decode()
+
+
+def _restore_records(options: RestoreOptions, plan: RestorePlan, open_tasks: OpenTasks, watching: Watching) -> int:
+    """Partitions side by side, the objects of each one after the other."""
+    partitions = [each for each in plan.partitions() if each.objects and not each.done]
+    size = sum(each.bytes for each in partitions)
+    watching.begin(f"restore {plan.name}", sum(len(each.objects) for each in partitions), size)
+    if not partitions:
+        return 0
+    with open_tasks(size) as tasks:
+        jobs = [partial(_restore_partition, options, plan, each, tasks, watching) for each in partitions]
+        return sum(side_by_side(tasks, jobs))
+
+
+def _restore_partition(
+    options: RestoreOptions,
+    plan: RestorePlan,
+    partition: PartitionRestore,
+    tasks: Tasks,
+    watching: Watching,
+    ending: threading.Event,
+) -> int:
+    records = 0
+    for stored in partition.objects:
+        if ending.is_set():
+            break
+        task = PutTask(
+            place=options.place, client=dict(options.client), stored=stored, source=partition.source,
+            target=partition.target, start=partition.start, end=partition.end, same=partition.same,
+            group=restore_group(plan.name, partition.target), marker=_marker(plan, partition),
+            map_topic=map_topic(plan.name), compression=options.compression,
+        )  # fmt: skip
+        done: PutDone = tasks.one(put_back, task)
+        records += done.records
+        watching.moved(records=done.records, bytes_=stored.bytes)
+    return records
+
+
+async def _settle(cluster: Cluster, topic: TopicRestore) -> None:
+    """The settings of the backup: retention and compaction go on from here."""
+    await admin.alter_configs(
+        cluster, Resource(ResourceType.TOPIC, topic.target), add=topic.finally_, delete=topic.reset
+    )
+
+
+async def _forget(cluster: Cluster, plan: RestorePlan) -> None:
+    """Marked as done before the map goes, so that whoever is killed here does not want to read it again."""
+    for partition in plan.partitions():
+        await _mark(cluster, plan, partition, position=partition.end, done=True)
+    if plan.needs_map:
+        with suppress(ApiError):
+            await admin.delete_topic(cluster, map_topic(plan.name))
+    for partition in plan.partitions():
+        with suppress(ApiError):
+            await delete_group(cluster, restore_group(plan.name, partition.target))
