@@ -20,13 +20,8 @@ async def partitions_of(cluster: Cluster, topic: str) -> list[int]:
     return sorted(partition.partition_index for partition in found.partitions)
 
 
-async def ranges_of(
-    cluster: Cluster, topic: str, query: Query, now_ms: int, *, committed: bool = True
-) -> dict[int, Bounds]:
-    """What each partition has to be searched for, by the query's partitions, offsets and times.
-
-    Times are looked up in the brokers' indexes: records that come behind one of a later time than `to` are not seen.
-    """
+async def chosen_partitions(cluster: Cluster, topic: str, query: Query) -> list[int]:
+    """Those that the query names, or all."""
     known = await partitions_of(cluster, topic)
     chosen = known if query.partitions is None else [number for number in known if number in query.partitions]
     if not chosen:
@@ -34,6 +29,17 @@ async def ranges_of(
         raise ApiError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic `{topic}` has partitions 0 to {len(known) - 1}, not {asked}"
         )
+    return chosen
+
+
+async def ranges_of(
+    cluster: Cluster, topic: str, query: Query, now_ms: int, *, committed: bool = True
+) -> dict[int, Bounds]:
+    """What each partition has to be searched for, by the query's partitions, offsets and times.
+
+    Times are looked up in the brokers' indexes: records that come behind one of a later time than `to` are not seen.
+    """
+    chosen = await chosen_partitions(cluster, topic, query)
     time_from, time_to = query.times(now_ms)
 
     async def at(moment: int) -> dict[int, int | None]:

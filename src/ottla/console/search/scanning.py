@@ -27,7 +27,8 @@ AT_ONCE_MAX = 8
 WAIT_MS_MAX = 100
 ALL = 2**62
 
-_threads = ThreadPoolExecutor(2, thread_name_prefix="search")
+threads = ThreadPoolExecutor(2, thread_name_prefix="search")
+"""Of all searches: they take turns, and the threads that others use stay free."""
 
 
 class End(StrEnum):
@@ -131,9 +132,7 @@ class Scan:
         self.bytes_read += sum(len(answer.records) for answer in window.answers)
         keep = ALL if self.limit is None else self.limit - self.given
         search = Search(reader.partition, self._matcher, window.bounds, keep=keep, keep_last=reader.backwards)
-        searched = await asyncio.get_running_loop().run_in_executor(
-            _threads, search.go, window.answers, self._committed
-        )
+        searched = await asyncio.get_running_loop().run_in_executor(threads, search.go, window.answers, self._committed)
         reader.passed(searched)
         return searched
 

@@ -3,11 +3,12 @@
 import asyncio
 import heapq
 import math
-from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from collections.abc import AsyncIterator, Sequence
+from typing import ClassVar, NamedTuple, Protocol
 
-from ottla.client.fetch import Fetched, OffsetOutOfRange, PartitionFetcher
+from ottla.client.fetch import Fetched, OffsetOutOfRange
 from ottla.console.search.batches import Answer, Bounds, Found, Searched
+from ottla.model.names import TopicPartition
 from ottla.protocol.records import BATCH_OVERHEAD, iterate_batches, read_header
 
 WINDOW_BYTES_MAX = 2 * 1024 * 1024
@@ -25,12 +26,20 @@ class Window(NamedTuple):
     left: int
 
 
+class Fetches(Protocol):
+    """What a window needs of a PartitionFetcher."""
+
+    partition: TopicPartition
+
+    def read(self, start: int, end: int) -> AsyncIterator[Fetched]: ...
+
+
 class WindowReader:
     """Reads one partition. `frontier_ms` is the time that the search has come to; None before the first window."""
 
     backwards: ClassVar[bool]
 
-    def __init__(self, fetcher: PartitionFetcher, bounds: Bounds, *, reads_ahead: bool) -> None:
+    def __init__(self, fetcher: Fetches, bounds: Bounds, *, reads_ahead: bool) -> None:
         self.partition = fetcher.partition.partition
         self.frontier_ms: int | None = None
         self.left = bounds.end - bounds.start
@@ -89,7 +98,7 @@ class NewestFirst(WindowReader):
 
     backwards = True
 
-    def __init__(self, fetcher: PartitionFetcher, bounds: Bounds, *, reads_ahead: bool) -> None:
+    def __init__(self, fetcher: Fetches, bounds: Bounds, *, reads_ahead: bool) -> None:
         super().__init__(fetcher, bounds, reads_ahead=reads_ahead)
         self._records = FIRST_WINDOW_RECORDS
 
