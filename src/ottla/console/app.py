@@ -19,12 +19,15 @@ from starlette.routing import BaseRoute, Route
 from starlette.staticfiles import StaticFiles
 
 from ottla import __version__
+from ottla.client.errors import ClientError
+from ottla.client.group_resets import CannotReset
 from ottla.console.asking import Ask, BadInput, Caller, Done, NotThere, Right, read_fields, with_query
 from ottla.console.clusters import Clusters, Unseen
 from ottla.console.pipeline_status import Pipelines
 from ottla.console.registries import Registries
 from ottla.console.templating import Pages
 from ottla.http.application import Served, json_answer
+from ottla.model.error_words import in_words as broker_words
 from ottla.model.errors import ApiError, ErrorCode, OttlaError
 from ottla.registry.errors import RegistryError
 
@@ -170,7 +173,7 @@ class _Answer:
         started = time.monotonic()
         try:
             names = {key: str(value) for key, value in request.path_params.items() if key != "cluster"}
-            ask = Ask(console, watched, caller, names, await read_fields(request), request.url.path)
+            ask = Ask(console, watched, caller, names, await read_fields(request), request.url.path, for_page)
             found = await entry.view(ask)
         except OttlaError as error:
             if entry.changes:
@@ -200,14 +203,14 @@ def status_of(error: OttlaError) -> int:
             return HTTPStatus.NOT_FOUND
         return HTTPStatus.FORBIDDEN if error.code in _FORBIDDEN else HTTPStatus.CONFLICT
     if isinstance(error, RegistryError):
-        return error.code if 400 <= error.code < 500 else HTTPStatus.BAD_GATEWAY
-    return HTTPStatus.BAD_GATEWAY
+        return error.status if error.status < HTTPStatus.INTERNAL_SERVER_ERROR else HTTPStatus.BAD_GATEWAY
+    if isinstance(error, ClientError) and not isinstance(error, CannotReset):
+        return HTTPStatus.BAD_GATEWAY
+    return HTTPStatus.CONFLICT
 
 
 def in_words(error: OttlaError) -> str:
-    if isinstance(error, ApiError):
-        return error.message or f"the broker says {error.code.name}"
-    return str(error)
+    return broker_words(error) if isinstance(error, ApiError) else str(error)
 
 
 def jsonable(value: Any) -> Any:

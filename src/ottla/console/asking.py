@@ -137,6 +137,8 @@ class Ask:
     """The parts of the path."""
     fields: Fields
     path: str = ""
+    for_page: bool = True
+    """Whether a page is made of it, and no JSON."""
 
     @property
     def base(self) -> str:

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from ottla.console.asking import NotThere
 from ottla.console.clusters import ClusterSettings
+from ottla.console.search.decoding import Decoder
 from ottla.registry.client import RegistryClient
 
 T = TypeVar("T")
@@ -16,6 +17,7 @@ SECONDS_MAX = 10.0
 class Registries:
     def __init__(self) -> None:
         self._clients: dict[str, RegistryClient] = {}
+        self._decoders: dict[str, Decoder] = {}
 
     def of(self, settings: ClusterSettings) -> RegistryClient | None:
         """None where the cluster has none."""
@@ -27,6 +29,13 @@ class Registries:
             found = self._clients[settings.name] = RegistryClient(
                 settings.registry, user=user, password=password, ca_file=settings.registry_ca, seconds_max=SECONDS_MAX
             )
+        return found
+
+    def decoder(self, settings: ClusterSettings) -> Decoder:
+        """What reads records of the cluster; it keeps the schemas that it has met."""
+        found = self._decoders.get(settings.name)
+        if found is None:
+            found = self._decoders[settings.name] = Decoder(self.of(settings))
         return found
 
     async def ask(self, settings: ClusterSettings, work: Callable[[RegistryClient], T]) -> T:
