@@ -76,6 +76,8 @@ class Gate(Protocol):
 
     def finish(self, request: Request, response: Response) -> Response: ...
 
+    def close(self) -> None: ...
+
 
 class Console:
     """Everything that one process serves."""
@@ -93,6 +95,7 @@ class Console:
     async def close(self) -> None:
         await self.clusters.close()
         self.registries.close()
+        self.gate.close()
 
 
 def served(console: Console, entries: Sequence[Entry], more: Sequence[BaseRoute] = ()) -> Served:

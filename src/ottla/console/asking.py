@@ -9,10 +9,13 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.requests import Request
 
+from ottla.console import snapshot as snapshots
 from ottla.console.clusters import WatchedCluster
+from ottla.console.snapshot import Snapshot
 from ottla.model.errors import OttlaError
 
 if TYPE_CHECKING:
+    from ottla.console.access.masking import Mask
     from ottla.console.app import Console
 
 FIELDS_MAX = 2000
@@ -50,6 +53,19 @@ class Caller(Protocol):
     @property
     def login(self) -> Mapping[str, str] | None:
         """Settings of the caller's own connection to brokers; None: the console's."""
+
+    @property
+    def way(self) -> str:
+        """How they came in; `open` where nobody has to sign in."""
+
+    @property
+    def sees_everything(self) -> bool: ...
+
+    def sees(self, topic: str) -> bool:
+        """Others are not there for this caller."""
+
+    def mask(self, topic: str) -> "Mask | None":
+        """What of a topic's records is hidden from this caller; None: nothing."""
 
 
 class Fields:
@@ -143,6 +159,11 @@ class Ask:
     @property
     def base(self) -> str:
         return f"/c/{quote(self.watched.name, safe='')}"
+
+    async def snapshot(self) -> Snapshot:
+        """What the caller may see of the cluster."""
+        found = await self.watched.snapshot()
+        return found if self.caller.sees_everything else snapshots.only(found, self.caller.sees)
 
     def link(self, path: str, **query: object) -> str:
         """Of a page of this cluster."""

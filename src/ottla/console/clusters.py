@@ -16,6 +16,7 @@ from ottla.client import admin
 from ottla.client.cluster import Cluster, error_code
 from ottla.client.settings import client_settings
 from ottla.console import snapshot as snapshots
+from ottla.console.access.broker_login import merged
 from ottla.console.history import History
 from ottla.console.snapshot import Directory, Disks, Snapshot
 from ottla.model.errors import OttlaError
@@ -75,7 +76,7 @@ class WatchedCluster:
         """`login`: settings of a user's own connection, in place of the console's."""
         self.settings = settings
         self.name = settings.name
-        self.client = client_settings({"client.id": CLIENT_ID, **PATIENCE, **settings.client, **(login or {})})
+        self.client = client_settings(merged({"client.id": CLIENT_ID, **PATIENCE, **settings.client}, login))
         self.history = History()
         self.events: deque[Event] = deque(maxlen=EVENTS_MAX)
         self.viewers = 0

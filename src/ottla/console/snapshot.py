@@ -1,7 +1,7 @@
 """What the pages show of a cluster, made once from each look and then only read. Pure."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ottla.model.names import TopicPartition
@@ -150,6 +150,33 @@ def make(
         disks,
         health(look, brokers, judged, disks),
         sum(speeds) if speeds else None,
+    )
+
+
+def only(found: Snapshot, sees: Callable[[str], bool]) -> Snapshot:
+    """What is left for somebody who sees some topics alone; groups that read nothing else are left out."""
+    topics = {topic for topic in found.numbers if sees(topic)}
+    places = {at: place for at, place in found.look.places.items() if at.topic in topics}
+    ends = {at: end for at, end in found.look.reading.ends.items() if at.topic in topics}
+    judged = {}
+    for name, group in found.judged.items():
+        own = tuple(each for each in group.partitions if each.topic in topics)
+        if own:
+            most = max(own, key=lambda each: each.current_lag)
+            total = sum(each.current_lag for each in own)
+            judged[name] = group._replace(partitions=own, max_lag=most, total_lag=total)
+    rows = tuple(row for row in found.topics if row.name in topics)
+    speeds = [row.per_second for row in rows if row.per_second is not None]
+    return found._replace(
+        look=found.look._replace(places=places, reading=found.look.reading._replace(ends=ends)),
+        topics=rows,
+        groups=tuple(_group_row(judged[row.group]) for row in found.groups if row.group in judged),
+        judged=judged,
+        readers={
+            topic: tuple(g for g in names if g in judged) for topic, names in found.readers.items() if topic in topics
+        },
+        numbers={topic: numbers for topic, numbers in found.numbers.items() if topic in topics},
+        per_second=sum(speeds) if speeds else None,
     )
 
 

@@ -10,7 +10,7 @@ from ottla.console.pages.configs import Setting, settings_of
 
 
 async def list_brokers(ask: Ask) -> dict[str, Any]:
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     return {
         "items": list(found.brokers),
         "controller": found.controller_id,
@@ -25,7 +25,7 @@ async def list_brokers(ask: Ask) -> dict[str, Any]:
 
 
 async def show(ask: Ask) -> dict[str, Any]:
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     number = ask.names["broker"]
     row = next((row for row in found.brokers if str(row.broker) == number), None)
     if row is None:

@@ -20,7 +20,7 @@ SENT_MAX = 1_000
 
 
 async def show(ask: Ask) -> dict[str, Any]:
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     topics = await _topics(ask, found)
     topic = ask.fields.get("topic") or (topics[0] if len(topics) == 1 else "")
     document: dict[str, Any] = {
@@ -37,7 +37,7 @@ async def show(ask: Ask) -> dict[str, Any]:
     if topic:
         letters, error = await _letters(ask, found, topic)
         kinds = Counter(letter.kind for letter, _ in letters if not letter.sent)
-        rows = await messages.rows_of(ask, [record for _, record in letters[:SHOWN]])
+        rows = await messages.rows_of(ask, topic, [record for _, record in letters[:SHOWN]])
         document |= {
             "items": [
                 {"letter": letter, "record": row} for (letter, _), row in zip(letters[:SHOWN], rows, strict=True)
@@ -90,16 +90,18 @@ async def show_one(ask: Ask) -> dict[str, Any]:
     record = await messages.one(
         ask, topic, ask.fields.integer("partition", least=0), ask.fields.integer("offset", least=0)
     )
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     letter = letter_of(record)
     sent = letter.place in await sent_places(ask.watched.cluster, topic, found.numbers)
-    (row,) = await messages.rows_of(ask, [record], messages.CHARACTERS_FULL)
+    (row,) = await messages.rows_of(ask, topic, [record], messages.CHARACTERS_FULL)
+    masked = ask.caller.mask(topic) is not None
     is_text = record.value is not None and not _is_binary(record.value)
     return {
         "topic": topic,
         "letter": letter._replace(sent=sent),
         "record": row,
-        "editable": (record.value or b"").decode() if is_text else (record.value or b"").hex(),
+        "editable": "" if masked else (record.value or b"").decode() if is_text else (record.value or b"").hex(),
+        "masked": masked,
         "form": "null" if record.value is None else "text" if is_text else "hex",
         "_forms": ("text", "json", "hex", "base64", "null"),
         "_known": letter.topic in found.numbers,
@@ -116,7 +118,7 @@ def _is_binary(data: bytes) -> bool:
 async def send(ask: Ask) -> Done:
     """Letters by their places, or with `all` those that the search finds. With a value, the one letter so mended."""
     topic = ask.fields.need("topic")
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     if topic not in found.numbers:
         raise NotThere(f"there is no topic {topic}")
     if ask.fields.get("all"):
@@ -153,7 +155,7 @@ def _returned(ask: Ask, letter: Letter, record: Found, found: Snapshot, sent: se
     if letter.topic not in found.numbers:
         raise BadInput(f"letter {letter.place} came from topic {letter.topic}, which is gone")
     value = record.value
-    if alone and "value" in ask.fields:
+    if alone and "value" in ask.fields and not ask.caller.mask(ask.fields.get("topic")):
         value = read_bytes(
             ask.fields.get("value").replace("\r\n", "\n"), ask.fields.get("value_form") or "text", "value"
         )

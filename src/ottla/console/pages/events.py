@@ -1,6 +1,7 @@
 """One stream for each open page: it says when there is something new to see."""
 
 import json
+import time
 from collections.abc import AsyncIterator
 
 from starlette.responses import Response, StreamingResponse
@@ -9,6 +10,8 @@ from ottla.console.asking import Ask
 
 BEAT_SECONDS = 15.0
 """A stream that says nothing for longer is taken for dead, by browsers and what stands between."""
+STREAM_SECONDS_MAX = 900.0
+"""Then a browser asks again, and passes the gate again: a session that is over gets nothing more."""
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -30,7 +33,8 @@ async def _looks(ask: Ask) -> AsyncIterator[bytes]:
     async with watched.viewer():
         number = watched.last.number if watched.last is not None else 0
         yield b"retry: 3000\n\n"
-        while True:
+        until = time.monotonic() + STREAM_SECONDS_MAX
+        while time.monotonic() < until:
             found = await watched.following(number, BEAT_SECONDS)
             if found is None:
                 yield b": still here\n\n"

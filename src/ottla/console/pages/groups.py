@@ -55,7 +55,7 @@ class LagRow(NamedTuple):
 
 
 async def list_groups(ask: Ask) -> dict[str, Any]:
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     only = ask.fields.get("status")
     rows = [row for row in found.groups if not only or only in (row.status, row.worst)]
     page = paging.cut(
@@ -74,7 +74,7 @@ async def list_groups(ask: Ask) -> dict[str, Any]:
 
 async def show(ask: Ask) -> dict[str, Any]:
     name = ask.fields.need("id", "the name of a group (id)")
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     described = await _described(ask, name)
     judged = found.judged.get(name)
     if described is None and judged is None:
@@ -101,7 +101,11 @@ async def show(ask: Ask) -> dict[str, Any]:
                 "client": member.client_id,
                 "host": member.host.removeprefix("/"),
                 "instance": member.instance_id,
-                "partitions": [f"{topic}: {_numbers(each)}" for topic, each in by_topic(member.assignment).items()],
+                "partitions": [
+                    f"{topic}: {_numbers(each)}"
+                    for topic, each in by_topic(member.assignment).items()
+                    if ask.caller.sees(topic)
+                ],
             }
             for member in (described.members if described is not None else ())
         ],
@@ -164,12 +168,12 @@ def _lag_rows(found: Snapshot, name: str) -> list[LagRow]:
 async def preview_reset(ask: Ask) -> dict[str, Any]:
     """What a reset would do, by the rules of the tool. Changes nothing."""
     name = ask.fields.need("id", "the name of a group (id)")
-    committed = {at: each.offset for at, each in (await groups.group_offsets(ask.watched.cluster, name)).items()}
+    committed = await _committed(ask, name)
     notes: list[str] = []
     plan = await _plan(ask, committed, notes)
     state = await _described(ask, name)
     active = state is not None and state.state not in group_resets.INACTIVE
-    ends = (await ask.watched.snapshot()).look.reading.ends
+    ends = (await ask.snapshot()).look.reading.ends
     return {
         "group": name,
         "changes": [
@@ -196,7 +200,7 @@ async def reset(ask: Ask) -> Done:
     name = ask.fields.need("id", "the name of a group (id)")
     cluster = ask.watched.cluster
     await group_resets.check_inactive(cluster, name)
-    committed = {at: each.offset for at, each in (await groups.group_offsets(cluster, name)).items()}
+    committed = await _committed(ask, name)
     plan = await _plan(ask, committed, [])
     refused = await groups.commit_offsets(cluster, name, plan)
     _keep(ask, name, committed, plan)
@@ -236,12 +240,17 @@ async def delete(ask: Ask) -> Done:
     return Done(f"group {name} is deleted", ask.link("/groups"), {}, name)
 
 
+async def _committed(ask: Ask, name: str) -> dict[TopicPartition, int]:
+    found = await groups.group_offsets(ask.watched.cluster, name)
+    return {at: each.offset for at, each in found.items() if ask.caller.sees(at.topic)}
+
+
 def _said(ask: Ask) -> dict[str, str]:
     return {name: ask.fields.get(name) for name in ("id", "to", "value", "topic", "partitions")}
 
 
 async def _plan(ask: Ask, committed: dict[TopicPartition, int], notes: list[str]) -> dict[TopicPartition, int]:
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     topic = ask.fields.get("topic").strip()
     if not topic:
         partitions = sorted(committed)

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response, StreamingResponse
 
+from ottla.console.access.masking import Mask
 from ottla.console.asking import Ask, BadInput, NotThere
 from ottla.console.commands import command
-from ottla.console.pages.events import event, stream
+from ottla.console.pages.events import STREAM_SECONDS_MAX, event, stream
 from ottla.console.search.batches import Found
 from ottla.console.search.decoding import Decoded, show_plain
 from ottla.console.search.exporting import FORMATS, MEDIA_TYPES, export
@@ -90,10 +91,10 @@ def _query(text: str) -> tuple[Query, str]:
 
 
 async def _known(ask: Ask, topic: str) -> tuple[int, ...]:
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     if topic not in found.numbers:
         ask.watched.invalidate()
-        found = await ask.watched.snapshot()
+        found = await ask.snapshot()
     if topic not in found.numbers:
         raise NotThere(f"there is no topic {topic}")
     return found.numbers[topic]
@@ -101,6 +102,9 @@ async def _known(ask: Ask, topic: str) -> tuple[int, ...]:
 
 def scan_of(ask: Ask, topic: str, query: Query, limit: int | None) -> Scan:
     decoder = ask.console.registries.decoder(ask.watched.settings)
+    mask = ask.caller.mask(topic)
+    if mask is not None:
+        mask.check(query)  # who may not see a field must not find it either
     return Scan(ask.watched.cluster, topic, query, decoder, limit=limit)
 
 
@@ -111,7 +115,7 @@ async def _search(ask: Ask, topic: str, query: Query, limit: int) -> dict[str, A
         async with asyncio.timeout(PLAIN_SECONDS_MAX):
             async for hits in scan.steps():
                 found += hits
-    rows = await rows_of(ask, found)
+    rows = await rows_of(ask, topic, found)
     return {"items": rows, **facts(scan), "_words": words_of(scan)}
 
 
@@ -136,10 +140,13 @@ _ENDS = {
 }
 
 
-async def rows_of(ask: Ask, found: Sequence[Found], characters: int = CHARACTERS_SHOWN) -> list[RecordRow]:
+async def rows_of(ask: Ask, topic: str, found: Sequence[Found], characters: int = CHARACTERS_SHOWN) -> list[RecordRow]:
     decoder = ask.console.registries.decoder(ask.watched.settings)
     parts = [part for each in found for part in ((each.key, "key", each.headers), (each.value, "value", each.headers))]
     shown = await decoder.shown(parts, characters)
+    mask = ask.caller.mask(topic)
+    if mask is not None:
+        shown = [mask.decoded(each, part, characters) for each, (_, part, _) in zip(shown, parts, strict=True)]
     return [
         RecordRow(
             each.partition,
@@ -147,14 +154,16 @@ async def rows_of(ask: Ask, found: Sequence[Found], characters: int = CHARACTERS
             each.timestamp_ms,
             shown[2 * at],
             shown[2 * at + 1],
-            [
-                (name[:HEADER_CHARACTERS], "null" if value is None else show_plain(value, None, HEADER_CHARACTERS).text)
-                for name, value in each.headers[:HEADERS_SHOWN]
-            ],
+            [_header(name, value, mask) for name, value in each.headers[:HEADERS_SHOWN]],
             max(0, len(each.headers) - HEADERS_SHOWN),
         )
         for at, each in enumerate(found)
     ]
+
+
+def _header(name: str, value: bytes | None, mask: Mask | None) -> tuple[str, str]:
+    text = "null" if value is None else show_plain(value, None, HEADER_CHARACTERS).text
+    return name[:HEADER_CHARACTERS], text if mask is None else str(mask.header(name, text))
 
 
 async def follow(ask: Ask) -> Response:
@@ -188,7 +197,11 @@ async def _found(ask: Ask, topic: str, query: Query) -> AsyncIterator[bytes]:
 async def _tailed(ask: Ask, topic: str, query: Query) -> AsyncIterator[bytes]:
     """No more than so many a second: a browser, and whoever reads in it, could not follow. Those beyond are counted."""
     decoder = ask.console.registries.decoder(ask.watched.settings)
+    mask = ask.caller.mask(topic)
+    if mask is not None:
+        mask.check(query)
     tail = Tail(ask.watched.cluster, topic, query, decoder)
+    until = time.monotonic() + STREAM_SECONDS_MAX
     yield event("progress", {"words": "waiting for records"})
     try:
         async for look in tail.looks():
@@ -199,12 +212,15 @@ async def _tailed(ask: Ask, topic: str, query: Query) -> AsyncIterator[bytes]:
             unshown = f", {count(hidden)} of them not shown" if hidden > 0 else ""
             words = f"{count(tail.seen)} records came{skipped}, {count(tail.matched)} match{unshown}"
             yield event("progress", {"words": words})
+            if time.monotonic() > until:
+                yield event("done", {"words": "followed for a while: load the page to go on"})
+                return
     except OttlaError as error:
         yield event("failed", {"words": str(error)})
 
 
 async def _hits(ask: Ask, topic: str, hits: Sequence[Found]) -> bytes:
-    rows = await rows_of(ask, hits)
+    rows = await rows_of(ask, topic, hits)
     context = {"items": rows, "topic": topic, "ask": ask, "base": ask.base}
     return event("hits", {"html": ask.console.pages.render("message_rows.html", context)})
 
@@ -213,7 +229,7 @@ async def show_one(ask: Ask) -> dict[str, Any]:
     """One record in full."""
     topic = ask.names["topic"]
     found = await one(ask, topic, ask.fields.integer("partition", least=0), ask.fields.integer("offset", least=0))
-    (row,) = await rows_of(ask, [found], CHARACTERS_FULL)
+    (row,) = await rows_of(ask, topic, [found], CHARACTERS_FULL)
     return {
         "topic": topic,
         "record": row,
@@ -249,5 +265,6 @@ async def export_all(ask: Ask) -> Response:
     scan = scan_of(ask, topic, query, None)
     decoder = ask.console.registries.decoder(ask.watched.settings)
     headers = {"Content-Disposition": f'attachment; filename="{topic}.{form}"', "Cache-Control": "no-store"}
-    parts = export(scan.steps(), form, decoder)
+    mask = ask.caller.mask(topic)
+    parts = export(scan.steps(), form, decoder, None if mask is None else mask.row)
     return StreamingResponse(parts, media_type=MEDIA_TYPES[form], headers=headers)

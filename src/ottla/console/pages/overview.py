@@ -10,7 +10,7 @@ EVENTS_SHOWN = 12
 
 
 async def show(ask: Ask) -> dict[str, Any]:
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     drivers = await ask.console.pipelines.of(ask.watched.settings)
     rows = [query for driver in drivers for pipeline in driver.pipelines for query in pipeline.get("queries", ())]
     worst = sorted((row for row in found.groups if row.lag or row.status != "OK"), key=lambda row: -row.lag)

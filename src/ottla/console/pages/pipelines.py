@@ -10,7 +10,7 @@ MIRROR_PREFIX = "mirror."
 
 async def show(ask: Ask) -> dict[str, Any]:
     drivers = await ask.console.pipelines.of(ask.watched.settings)
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     lags = {row.group: row for row in found.groups}
     return {
         "drivers": [
@@ -79,7 +79,7 @@ async def stop(ask: Ask) -> Done:
 async def show_mirrors(ask: Ask) -> dict[str, Any]:
     """Flows are pipelines too: their drivers tell how far they are."""
     drivers = await ask.console.pipelines.of(ask.watched.settings)
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     lags = {row.group: row for row in found.groups}
     flows = [
         {"url": driver.url, **_pipeline(each, lags)}

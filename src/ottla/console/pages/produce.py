@@ -26,11 +26,13 @@ COUNT_MAX = 1000
 async def form(ask: Ask) -> dict[str, Any]:
     """Filled in with a record where `partition` and `offset` name one."""
     topic = ask.names["topic"]
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     row = topic_row(found, topic)
     filled = {"key": "", "key_form": "null", "value": "", "value_form": "json", "headers": "", "partition": ""}
     origin = None
     if ask.fields.get("offset"):
+        if ask.caller.mask(topic) is not None:
+            raise BadInput("parts of these records are hidden from you: they cannot be filled in")
         record = await messages.one(
             ask, topic, ask.fields.integer("partition", least=0), ask.fields.integer("offset", least=0)
         )
@@ -75,7 +77,7 @@ def _typed(data: bytes | None, part: str) -> dict[str, str]:
 
 async def send(ask: Ask) -> Done:
     topic = ask.names["topic"]
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     topic_row(found, topic)
     key = await _read(ask, "key")
     value = await _read(ask, "value")

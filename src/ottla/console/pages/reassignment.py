@@ -23,7 +23,7 @@ AT_ONCE = 1000
 
 async def show(ask: Ask) -> dict[str, Any]:
     """Moves under way; with a `goal`, a plan and what it would move."""
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     moving = await replicas.list_reassignments(ask.watched.cluster)
     document: dict[str, Any] = {
         "brokers": list(found.brokers),
@@ -38,6 +38,7 @@ async def show(ask: Ask) -> dict[str, Any]:
                 "all_bytes": _size(found, at) * len(each.adding),
             }
             for at, each in sorted(moving.items())
+            if at in found.look.places
         ],
         "goal": ask.fields.get("goal"),
         "moves": [],
@@ -133,7 +134,7 @@ def as_document(moves: list[Move]) -> str:
 
 
 async def execute(ask: Ask) -> Done:
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     cluster = ask.watched.cluster
     moves = await asyncio.to_thread(_moves, ask, found)
     if not moves:
@@ -162,9 +163,8 @@ async def cancel(ask: Ask) -> Done:
     """One move, or all."""
     topic = ask.fields.get("topic")
     moving = await replicas.list_reassignments(ask.watched.cluster)
-    wanted = {
-        at: None for at in moving if not topic or at == TopicPartition(topic, ask.fields.integer("partition", least=0))
-    }
+    one = TopicPartition(topic, ask.fields.integer("partition", least=0)) if topic else None
+    wanted = {at: None for at in moving if one in (None, at) and ask.caller.sees(at.topic)}
     if not wanted:
         raise NotThere("nothing is moving" if not topic else f"{topic} is not moving")
     refused = await replicas.alter_reassignments(ask.watched.cluster, wanted)
@@ -174,7 +174,7 @@ async def cancel(ask: Ask) -> Done:
 
 async def unthrottle(ask: Ask) -> Done:
     """Takes the throttles of moves away from all brokers, and from topics that have one."""
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     topics = [each for each in ask.fields.get("topics").replace(",", " ").split() if each in found.numbers]
     await replication_throttles.clear(ask.watched.cluster, sorted(found.look.brokers), topics)
     return Done("the throttles are taken away", ask.link("/reassignment"))

@@ -15,13 +15,15 @@ from ottla.model.names import TopicPartition, check_topic_name
 
 async def new(ask: Ask) -> dict[str, Any]:
     """The form, with the brokers' number in it."""
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     return {"brokers": len(found.look.brokers), "_fields": ask.fields.mapping()}
 
 
 async def create(ask: Ask) -> Done:
     name = ask.fields.need("name", "the topic's name")
     check_topic_name(name)
+    if not ask.caller.sees(name):
+        raise BadInput(f"topics with a name such as {name} are not yours to see, so you cannot make them")
     partitions = ask.fields.integer("partitions", BROKER_DEFAULT, least=-1)
     factor = ask.fields.integer("replication", BROKER_DEFAULT, least=-1)
     configs = read_settings(ask.fields.get("settings"))
@@ -54,7 +56,7 @@ def read_settings(text: str) -> dict[str, str]:
 async def settings_form(ask: Ask) -> dict[str, Any]:
     """All settings with their defaults; with `name` and `value`, what would change."""
     name = ask.names["topic"]
-    topic_row(await ask.watched.snapshot(), name)
+    topic_row(await ask.snapshot(), name)
     settings = await _settings(ask, name)
     wanted = _wanted(ask, settings)
     changes = [
@@ -131,7 +133,7 @@ async def delete_records(ask: Ask) -> Done:
     """Below an offset of one partition, or (offset -1) all that there is, of one or of all."""
     name = ask.names["topic"]
     ask.fields.confirmed(name, "delete records of the topic")
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     topic_row(found, name)
     text = ask.fields.get("partition").strip()
     numbers = [ask.fields.integer("partition", least=0)] if text else list(found.numbers[name])
@@ -158,7 +160,7 @@ async def delete(ask: Ask) -> Done:
 async def manage(ask: Ask) -> dict[str, Any]:
     """The page with everything that grows, empties or deletes the topic."""
     name = ask.names["topic"]
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     row = topic_row(found, name)
     return {
         "topic": row,

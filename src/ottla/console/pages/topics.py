@@ -30,7 +30,7 @@ _KEYS: dict[str, paging.Key] = {
 
 
 async def list_topics(ask: Ask) -> dict[str, Any]:
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     shown = [row for row in found.topics if "internal" in ask.fields or not row.internal]
     page = paging.cut(shown, ask.fields.mapping(), text=lambda row: row.name, keys=_KEYS, sort="name")
     return {
@@ -64,10 +64,10 @@ def topic_row(found: Snapshot, name: str) -> TopicRow:
 
 async def show(ask: Ask) -> dict[str, Any]:
     name = ask.names["topic"]
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     if name not in found.numbers:  # made a moment ago, perhaps
         ask.watched.invalidate()
-        found = await ask.watched.snapshot()
+        found = await ask.snapshot()
     row = topic_row(found, name)
     resource = Resource(ResourceType.TOPIC, name)
     page = paging.cut(
@@ -188,7 +188,7 @@ def _limit(value: int, unit: str) -> str:
 async def show_producers(ask: Ask) -> dict[str, Any]:
     """Idempotent and transactional ones: others leave no trace at the brokers."""
     name = ask.names["topic"]
-    found = await ask.watched.snapshot()
+    found = await ask.snapshot()
     topic_row(found, name)
     wanted = [TopicPartition(name, number) for number in found.numbers[name]][:PARTITIONS_ASKED_FOR_PRODUCERS]
     told = await transactions.describe_producers(ask.watched.cluster, wanted)
