@@ -125,6 +125,15 @@ def test_brokers_that_are_away_are_no_wrong_password() -> None:
         asyncio.run(try_login({"bootstrap.servers": "127.0.0.1:1"}, "peter", "x"))
 
 
+def test_a_listener_that_lets_everybody_in_makes_nobody_a_user(secured: RunningBroker) -> None:
+    open_listener = {"bootstrap.servers": secured.bootstrap_of("PLAINTEXT")}
+    try:
+        login = asyncio.run(try_login(open_listener, "peter", "anything"))
+    except BrokerAway:
+        login = None
+    assert login is None
+
+
 def test_a_session_with_the_brokers_user(secured: RunningBroker) -> None:
     settings = AccessSettings(broker_login={"one": base_settings(secured), "two": {"bootstrap.servers": "127.0.0.1:1"}})
     gate = Gate(settings, failure_seconds=0)

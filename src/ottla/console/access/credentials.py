@@ -59,7 +59,7 @@ class Credentials:
             seconds = str(int(wait) + 1)
             raise SignInRefused(
                 HTTPStatus.TOO_MANY_REQUESTS,
-                f"too many wrong passwords: try again in {seconds} s",
+                f"too many attempts that failed: try again in {seconds} s",
                 {"Retry-After": seconds},
             )
         began = asyncio.get_running_loop().time()

@@ -51,4 +51,9 @@ class Delays:
             del self._failures[next(iter(self._failures))]  # the one that failed longest ago
 
     def succeeded(self, name: str, address: str) -> None:
+        """The last one that was counted was none; those of other names and from other addresses stay."""
         self._failures.pop((name, address), None)
+        for key in ((name, ""), ("", address)):
+            found = self._failures.get(key)
+            if found is not None:
+                self._failures[key] = found._replace(number=max(0, found.number - 1))

@@ -54,10 +54,10 @@ def read_hash(text: str) -> PasswordHash:
         cost, block, parallel = (int(part) for part in parts[1:4])
         salt, expected = (base64.b64decode(part, validate=True) for part in parts[4:])
     except (ValueError, binascii.Error):
-        raise BadHash("it is no password hash: make one with `ottla console hash-password`") from None
+        raise BadHash("it is no password hash: make one with `ottla console --hash-password`") from None
     fits = cost >= 2 and cost & (cost - 1) == 0 and cost <= COST_MAX and 1 <= block <= 32 and 1 <= parallel <= 16
     if not fits or len(salt) < 8 or not 16 <= len(expected) <= 128:
-        raise BadHash("the password hash has parameters out of bounds: make one with `ottla console hash-password`")
+        raise BadHash("the password hash has parameters out of bounds: make one with `ottla console --hash-password`")
     return PasswordHash(cost, block, parallel, salt, expected)
 
 

@@ -97,7 +97,7 @@ def test_password_hashes() -> None:
     assert read_hash(HASH).fits("secret")
     assert not read_hash(HASH).fits("Secret")
     for wrong in ("", "scrypt$1$8$1$AA$AA", "md5$x", HASH.replace("16384", "99999"), HASH.replace("$8$", "$999$")):
-        with pytest.raises(BadHash, match="hash-password"):
+        with pytest.raises(BadHash, match="--hash-password"):
             read_hash(wrong)
     with pytest.raises(BadHash):
         hash_password("")
@@ -234,6 +234,14 @@ def test_guessing_takes_longer_and_longer() -> None:
     assert delays.wait_seconds("alice", "1.1.1.1", now + 10_000) == 0
     delays.succeeded("alice", "1.1.1.1")
     assert delays.wait_seconds("alice", "1.1.1.1", now) == 0
+
+
+def test_those_who_are_let_in_often_do_not_wait() -> None:
+    delays = Delays()
+    for _ in range(200):
+        assert delays.wait_seconds("alice", "1.1.1.1", 0) == 0
+        delays.failed("alice", "1.1.1.1", 0)
+        delays.succeeded("alice", "1.1.1.1")
 
 
 def test_guessing_from_many_addresses_and_of_many_names() -> None:
