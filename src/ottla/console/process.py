@@ -64,6 +64,11 @@ async def serve(options: ConsoleOptions, announce: Callable[[str], None]) -> int
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
+    await serve_until(options, stopped, announce)
+    return 0
+
+
+async def serve_until(options: ConsoleOptions, stopped: asyncio.Event, announce: Callable[[str], None]) -> None:
     listening = listen(options.listen, backlog=HTTP_LIMITS.connections_max)
     console = Console(Clusters(options.clusters), options.gate)
     try:
@@ -75,4 +80,3 @@ async def serve(options: ConsoleOptions, announce: Callable[[str], None]) -> int
     finally:
         await console.close()
         listening.close()
-    return 0

@@ -11,15 +11,8 @@ from ottla.monitoring.lag.rules import Status
 from ottla.monitoring.looking import Look
 from ottla.monitoring.readings import PartitionPlace
 
-
-class Replica(NamedTuple):
-    """A partition's log on one broker, as the broker says."""
-
-    broker: int
-    partition: TopicPartition
-    directory: str
-    size_bytes: int
-    is_future: bool
+RIPE_LOOKS = 10
+"""As many as Burrow's window has."""
 
 
 class Directory(NamedTuple):
@@ -62,7 +55,7 @@ class GroupRow(NamedTuple):
     status: str
     worst: str
     certain: bool
-    """Whether all windows are full: before that a judgement may change."""
+    """Whether there were enough looks to judge: after the first, everybody who is behind seems to stand still."""
     lag: int
     waiting_s: float | None
     caught_up_s: float | None
@@ -134,6 +127,7 @@ def make(
         for topic in sorted(by_topic)
     )
     brokers = _broker_rows(look, disks)
+    ripe = number >= RIPE_LOOKS
     speeds = [row.per_second for row in topics if row.per_second is not None]
     return Snapshot(
         int(now_s * 1000),
@@ -143,12 +137,12 @@ def make(
         look,
         brokers,
         topics,
-        tuple(sorted((_group_row(group) for group in judged), key=lambda row: row.group)),
+        tuple(sorted((_group_row(group, certain=ripe) for group in judged), key=lambda row: row.group)),
         {group.group: group for group in judged},
         {topic: tuple(found) for topic, found in readers.items()},
         {topic: tuple(sorted(number for number, _ in found)) for topic, found in by_topic.items()},
         disks,
-        health(look, brokers, judged, disks),
+        health(look, brokers, judged if ripe else (), disks),
         sum(speeds) if speeds else None,
     )
 
@@ -170,7 +164,7 @@ def only(found: Snapshot, sees: Callable[[str], bool]) -> Snapshot:
     return found._replace(
         look=found.look._replace(places=places, reading=found.look.reading._replace(ends=ends)),
         topics=rows,
-        groups=tuple(_group_row(judged[row.group]) for row in found.groups if row.group in judged),
+        groups=tuple(_group_row(judged[row.group], certain=row.certain) for row in found.groups if row.group in judged),
         judged=judged,
         readers={
             topic: tuple(g for g in names if g in judged) for topic, names in found.readers.items() if topic in topics
@@ -220,14 +214,14 @@ def _topic_row(
     )
 
 
-def _group_row(group: GroupLag) -> GroupRow:
+def _group_row(group: GroupLag, *, certain: bool) -> GroupRow:
     worst = max((each.status for each in group.partitions), default=group.status)
     return GroupRow(
         group.group,
         group.state or "Empty",
         group.status.name,
         worst.name,
-        all(each.complete >= 1.0 for each in group.partitions),
+        certain,
         group.total_lag,
         oldest_s(group),
         caught_up_s(group),

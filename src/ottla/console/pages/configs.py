@@ -33,7 +33,7 @@ def _setting(each: DescribeConfigsResourceResult) -> Setting:
     own = source in _OWN
     # The first synonym is the value itself where somebody has set it here; the one behind it is what would hold else.
     others = [synonym for synonym in each.synonyms if _source(synonym.source) is not source] if own else []
-    default = others[0].value if others else (None if own else each.value)
+    default = in_unit_of(each.name, others[0].name, others[0].value) if others else (None if own else each.value)
     return Setting(
         each.name,
         None if each.is_sensitive else each.value,
@@ -45,6 +45,15 @@ def _setting(each: DescribeConfigsResourceResult) -> Setting:
         each.is_sensitive,
         each.documentation or "",
     )
+
+
+_MS = {".hours": 3_600_000, ".minutes": 60_000}
+
+
+def in_unit_of(name: str, other: str, value: str | None) -> str | None:
+    """A topic's milliseconds may follow from a broker's hours or minutes."""
+    factor = next((ms for suffix, ms in _MS.items() if other.endswith(suffix) and name.endswith(".ms")), 1)
+    return str(int(value) * factor) if value and factor > 1 and value.lstrip("-").isdigit() else value
 
 
 def _source(number: int) -> ConfigSource:

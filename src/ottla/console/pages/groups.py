@@ -8,7 +8,7 @@ from ottla.client.group_resets import CannotReset, Target
 from ottla.console import paging
 from ottla.console.asking import Ask, BadInput, Done, NotThere
 from ottla.console.commands import command
-from ottla.console.snapshot import Snapshot
+from ottla.console.snapshot import RIPE_LOOKS, Snapshot
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition, by_topic
 
@@ -111,7 +111,7 @@ async def show(ask: Ask) -> dict[str, Any]:
         ],
         "status": judged.status.name if judged is not None else "NOTFOUND",
         "status_words": WORDS[judged.status.name if judged is not None else "NOTFOUND"],
-        "complete": judged.complete if judged is not None else 0.0,
+        "certain": found.number >= RIPE_LOOKS,
         "lag": judged.total_lag if judged is not None else 0,
         "lags": ask.watched.history.lag_of(name),
         "items": page.items,
