@@ -106,6 +106,7 @@ class Search:
         if inside and (
             (bounds.time_from_ms is not None and header.max_timestamp < bounds.time_from_ms)
             or any(needle not in payload for needle in needles)
+            or self._matcher.rules_out(payload)
         ):
             self._scanned += header.record_count
             return
@@ -141,52 +142,99 @@ class Search:
             position = end
 
     def _one_by_one(self, payload: bytes, header: BatchHeader) -> None:
-        read_signed, test, bounds = varint.read_signed, self._test, self._bounds
-        position = 0
+        """Every record, by hand: a call for each number in it would take longer than all the rest."""
+        bounds, tests = self._bounds, self._matcher.tests
         whole = bounds.start <= header.base_offset and header.last_offset < bounds.end
+        position = scanned = 0
         for _ in range(header.record_count):
-            first = payload[position]
-            if first < 0x80:
-                length, body = (first >> 1) ^ -(first & 1), position + 1
+            byte = payload[position]
+            if byte < 0x80:
+                end = position + 1 + (byte >> 1)
+                at = position + 2  # one byte of unused attributes first
             else:
-                length, body = read_signed(payload, position)
-            position = body + length
-            if length <= 0:
-                raise MalformedMessage(f"a record of {length} bytes")
+                length, at = varint.read_signed(payload, position)
+                end = at + length
+                at += 1
+            if end <= at - 1 or byte & 1:
+                raise MalformedMessage("a record without content")
+            begin, position = at, end
+            while payload[at] >= 0x80:  # the time
+                at += 1
+            at += 1
             if not whole:
-                _, at = read_signed(payload, body + 1)
-                delta, _ = read_signed(payload, at)
+                delta, _ = varint.read_signed(payload, at)
                 if not bounds.start <= header.base_offset + delta < bounds.end:
                     continue
-            self._scanned += 1
-            if test(payload, body, position, header):
-                return
+            while payload[at] >= 0x80:  # the offset
+                at += 1
+            byte = payload[at + 1]
+            if byte < 0x80:
+                length, at = (byte >> 1) ^ -(byte & 1), at + 2
+            else:
+                length, at = varint.read_signed(payload, at + 1)
+            key = None
+            if length >= 0:
+                key = payload[at : at + length]
+                at += length
+            byte, more = payload[at], payload[at + 1]
+            if byte < 0x80:
+                length, at = (byte >> 1) ^ -(byte & 1), at + 1
+            elif more < 0x80:
+                length, at = (byte & 0x7E) >> 1 | more << 6, at + 2
+                if byte & 1:
+                    length = ~length
+            else:
+                length, at = varint.read_signed(payload, at)
+            value = None
+            if length >= 0:
+                value = payload[at : at + length]
+                at += length
+            if at >= end:
+                raise MalformedMessage("a record is cut short")
+            headers: Headers = _headers(payload, at, end) if payload[at] else ()
+            scanned += 1
+            for matches in tests:
+                if not matches(key, value, headers):
+                    break
+            else:
+                if self._keep_it(payload, begin, header, key, value, headers):
+                    break
+        self._scanned += scanned
 
-    def _test(self, payload: bytes, at: int, end: int, header: BatchHeader) -> bool:
+    def _test(self, payload: bytes, body: int, end: int, header: BatchHeader) -> bool:
         """Read one record and keep it if it matches; whether there are enough now."""
         read = varint.read_signed
-        first = payload[at + 1]  # one byte of unused attributes first
-        delta, at = ((first >> 1) ^ -(first & 1), at + 2) if first < 0x80 else read(payload, at + 1)
-        first = payload[at]
-        offset, at = ((first >> 1) ^ -(first & 1), at + 1) if first < 0x80 else read(payload, at)
-        first = payload[at]
-        length, at = ((first >> 1) ^ -(first & 1), at + 1) if first < 0x80 else read(payload, at)
+        _, at = read(payload, body + 1)
+        _, at = read(payload, at)
+        length, at = read(payload, at)
         key = None
         if length >= 0:
             key = payload[at : at + length]
             at += length
-        first = payload[at]
-        length, at = ((first >> 1) ^ -(first & 1), at + 1) if first < 0x80 else read(payload, at)
+        length, at = read(payload, at)
         value = None
         if length >= 0:
             value = payload[at : at + length]
             at += length
-        headers: Headers = _headers(payload, at, end) if payload[at] else ()
         if at >= end:
             raise MalformedMessage("a record is cut short")
-        for matches in self._matcher.tests:
-            if not matches(key, value, headers):
-                return False
+        headers: Headers = _headers(payload, at, end) if payload[at] else ()
+        if not self._matcher.accepts(key, value, headers):
+            return False
+        return self._keep_it(payload, body + 1, header, key, value, headers)
+
+    def _keep_it(
+        self,
+        payload: bytes,
+        at: int,
+        header: BatchHeader,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+    ) -> bool:
+        """It matches, if its time does: `at` is where it stands. Whether there are enough now."""
+        delta, at = varint.read_signed(payload, at)
+        offset, _ = varint.read_signed(payload, at)
         timestamp = header.max_timestamp if header.uses_log_append_time else header.base_timestamp + delta
         bounds = self._bounds
         if (bounds.time_from_ms is not None and timestamp < bounds.time_from_ms) or (

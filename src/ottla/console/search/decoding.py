@@ -12,7 +12,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from ottla.console.search.matching import NO_DOCUMENT, Headers
+from ottla.console.search.matching import NO_DOCUMENT, Headers, Matcher
+from ottla.console.search.query import Query
 from ottla.registry.client import RegistryClient, RegistrySchema
 from ottla.registry.errors import RegistryError
 from ottla.registry.framing import ID_BYTES, ID_MAGIC, KEY_HEADER, VALUE_HEADER, BadFraming, Framed, read_id
@@ -65,6 +66,10 @@ class Decoder:
         self._asking = threading.Lock()
 
     # For searching.
+
+    def matcher(self, query: Query) -> Matcher:
+        """What tells records that a query looks for. It may block where there is a registry."""
+        return Matcher(query, None if self._registry is None else self.document)
 
     def document(self, data: bytes, part: str, headers: Headers) -> Any:
         """The document that a key or value is; NO_DOCUMENT if it is none. May block."""

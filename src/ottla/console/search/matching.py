@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ottla.console.search.partial import candidates_of
 from ottla.console.search.paths import find
 from ottla.console.search.query import Op, Query, Term
 
@@ -37,7 +38,8 @@ _OF_NUMBERS = frozenset("0123456789.e+-infatrulse")
 class Matcher:
     """`needles` are bytes that every record has in it that can match: who has a whole batch looks for them first."""
 
-    def __init__(self, query: Query, to_document: ToDocument) -> None:
+    def __init__(self, query: Query, to_document: ToDocument | None) -> None:
+        """Without `to_document` there is no registry: what is no JSON is no document."""
         plain = [term for term in query.terms if term.path is None]
         pathed = [term for term in query.terms if term.path is not None]
         self.needles = tuple(_needles(plain))
@@ -45,6 +47,11 @@ class Matcher:
             *(_plain_test(term) for term in sorted(plain, key=lambda term: term.negated)),
             *_path_tests(pathed, to_document),
         )
+        self._texts = tuple(_texts(pathed)) if to_document is None else ()
+
+    def rules_out(self, payload: bytes) -> bool:
+        """Whether none of the records that lie in these bytes can match: a text of a path is nowhere in them."""
+        return bool(self._texts) and any(text not in payload for text in self._texts) and b"\\u" not in payload
 
     def accepts(self, key: bytes | None, value: bytes | None, headers: Headers) -> bool:
         return all(test(key, value, headers) for test in self.tests)
@@ -105,13 +112,14 @@ def _header_test(term: Term) -> Test:
     )
 
 
-def _path_tests(terms: Sequence[Term], to_document: ToDocument) -> list[Test]:
+def _path_tests(terms: Sequence[Term], to_document: ToDocument | None) -> list[Test]:
     """One test for all paths into the value, one for those into the key: each is read once."""
     tests = []
     for part in ("value", "key"):
         own = [term for term in terms if term.where == part]
         if own:
-            tests.append(_document_test(part, own, to_document))
+            test = _json_test(part, own) if to_document is None else _document_test(part, own, to_document)
+            tests.append(test)
     return tests
 
 
@@ -132,6 +140,35 @@ def _document_test(part: Part, terms: Sequence[Term], to_document: ToDocument) -
     return test
 
 
+def _json_test(part: Part, terms: Sequence[Term]) -> Test:
+    """As `_document_test`, where only JSON is a document."""
+    compared = [(_comparison(term), term.negated) for term in terms]
+    candidates = candidates_of([term.path or () for term in terms])
+    impossible = _impossible_test(terms)
+    only_negated = all(term.negated for term in terms)
+    is_value = part == "value"
+
+    def test(key: bytes | None, value: bytes | None, headers: Headers) -> bool:
+        data = value if is_value else key
+        if data is None or (impossible is not None and impossible(data)):
+            return only_negated
+        found = candidates(data)
+        if found is None:
+            return only_negated
+        for values, (holds, negated) in zip(found, compared, strict=True):
+            for each in values:
+                if holds(each):
+                    if negated:
+                        return False
+                    break
+            else:
+                if not negated:
+                    return False
+        return True
+
+    return test
+
+
 def _impossible_test(terms: Sequence[Term]) -> Callable[[bytes], bool] | None:
     """Whether bytes cannot be a document that matches, seen without reading it.
 
@@ -139,12 +176,7 @@ def _impossible_test(terms: Sequence[Term]) -> Callable[[bytes], bool] | None:
     a registry (they begin with byte 0 or 1, or a header says which schema) have enums in them, whose names are not in
     the bytes.
     """
-    needles = []
-    for term in terms:
-        if not term.negated and _is_of_texts_only(term):
-            runs = _ALWAYS_AS_IT_IS.findall(term.text)
-            if runs:
-                needles.append(max(runs, key=len).encode())
+    needles = _texts(terms)
     if not needles:
         return None
 
@@ -152,6 +184,16 @@ def _impossible_test(terms: Sequence[Term]) -> Callable[[bytes], bool] | None:
         return data[:1] > b"\x01" and b"\\u" not in data and not all(needle in data for needle in needles)
 
     return impossible
+
+
+def _texts(terms: Sequence[Term]) -> list[bytes]:
+    found = []
+    for term in terms:
+        if not term.negated and _is_of_texts_only(term):
+            runs = _ALWAYS_AS_IT_IS.findall(term.text)
+            if runs:
+                found.append(max(runs, key=len).encode())
+    return found
 
 
 def _is_of_texts_only(term: Term) -> bool:

@@ -16,7 +16,6 @@ from ottla.client.cluster import Cluster
 from ottla.client.fetch import FetchSettings, PartitionFetcher
 from ottla.console.search.batches import Found, Search, Searched
 from ottla.console.search.decoding import Decoder
-from ottla.console.search.matching import Matcher
 from ottla.console.search.query import Query
 from ottla.console.search.ranges import ranges_of
 from ottla.console.search.windows import WINDOW_BYTES_MAX, NewestFirst, OldestFirst, Waiting, WindowReader
@@ -66,7 +65,7 @@ class Scan:
         self._cluster = cluster
         self._committed = committed
         self._now_ms = now_ms
-        self._matcher = Matcher(query, (decoder or Decoder()).document)
+        self._matcher = (decoder or Decoder()).matcher(query)
         self._stop = asyncio.Event()
 
     def stop(self) -> None:

@@ -13,7 +13,6 @@ from ottla.client.fetch import FetchSettings, OffsetOutOfRange, PartitionFetcher
 from ottla.client.offsets import LATEST, FoundOffset, list_offsets
 from ottla.console.search.batches import Answer, Bounds, Found, Search
 from ottla.console.search.decoding import Decoder
-from ottla.console.search.matching import Matcher
 from ottla.console.search.query import Query
 from ottla.console.search.ranges import chosen_partitions
 from ottla.console.search.scanning import threads
@@ -56,7 +55,7 @@ class Tail:
         self.topic = topic
         self.seen = self.skipped = self.matched = self.given = 0
         self._cluster, self._query, self._committed = cluster, query, committed
-        self._matcher = Matcher(query, (decoder or Decoder()).document)
+        self._matcher = (decoder or Decoder()).matcher(query)
         self._look_seconds = look_seconds
         self._keep = max(1, round(records_a_second * look_seconds))
         self._stop = asyncio.Event()

@@ -25,7 +25,9 @@ Content = bytes | None
 
 
 def accepts(line: str, key: Content = None, value: Content = None, headers: Any = ()) -> bool:
-    return Matcher(parse_query(line), Decoder().document).accepts(key, value, headers)
+    found = Decoder().matcher(parse_query(line)).accepts(key, value, headers)
+    assert Matcher(parse_query(line), Decoder().document).accepts(key, value, headers) is found
+    return found
 
 
 @pytest.mark.parametrize(
@@ -176,8 +178,9 @@ def _compared(term: Term, found: Any) -> bool:
 @given(st.lists(terms, max_size=3).map(tuple), contents, contents, headers)
 @settings(max_examples=200)
 def test_a_matcher_says_what_the_model_says(wanted: Any, key: Any, value: Any, held: Any) -> None:
-    found = Matcher(Query(wanted), Decoder().document).accepts(key, value, tuple(held))
-    assert found == all(model(term, key, value, held) for term in wanted)
+    expected = all(model(term, key, value, held) for term in wanted)
+    assert Matcher(Query(wanted), Decoder().document).accepts(key, value, tuple(held)) == expected
+    assert Decoder().matcher(Query(wanted)).accepts(key, value, tuple(held)) == expected
 
 
 # Batches.
@@ -211,7 +214,7 @@ def test_a_search_finds_in_bytes_what_the_model_finds_in_records(
     log: tuple[list[bytes], list[Found]], wanted: tuple[Term, ...], start: int, end: int, keep_last: bool
 ) -> None:
     batches, held = log
-    matcher = Matcher(Query(wanted), Decoder().document)
+    matcher = Decoder().matcher(Query(wanted))
     bounds = Bounds(start, end, 10, 900)
     inside = [each for each in held if start <= each.offset < end]
     expected = [
