@@ -80,6 +80,8 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla console") -> int:
             return runner.run(serve(options, lambda url: print(f"The console is at {url}", flush=True)))
     except OttlaError as error:
         raise CommandError(f"the console cannot go on: {error}") from error
+    finally:
+        gate.close()  # what waits for the audit log is written
 
 
 def _parse(argv: Sequence[str] | None, prog: str) -> argparse.Namespace:

@@ -3,6 +3,7 @@
 Pure: what turns bytes into a document is handed in.
 """
 
+import operator
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -222,8 +223,18 @@ def _comparison(term: Term) -> Callable[[Any], bool]:
             return _equality(term, number)
     compare = _COMPARE[term.op]
     if number is not None:
-        return lambda found: (own := _number_of(found)) is not None and compare(own, number)
+        return _number_comparison(compare, number)
     return lambda found: isinstance(found, str) and compare(found, text)
+
+
+def _number_comparison(compare: Callable[[Any, Any], bool], number: float) -> Callable[[Any], bool]:
+    def holds(found: Any) -> bool:
+        if type(found) is float or type(found) is int:  # no bool, and nothing to convert
+            return compare(found, number)
+        own = _number_of(found)
+        return own is not None and compare(own, number)
+
+    return holds
 
 
 def _equality(term: Term, number: int | float | None) -> Callable[[Any], bool]:
@@ -254,8 +265,8 @@ def shown(found: Any) -> str:
 
 
 _COMPARE: dict[Op, Callable[[Any, Any], bool]] = {
-    Op.LESS: lambda found, wanted: found < wanted,
-    Op.AT_MOST: lambda found, wanted: found <= wanted,
-    Op.GREATER: lambda found, wanted: found > wanted,
-    Op.AT_LEAST: lambda found, wanted: found >= wanted,
+    Op.LESS: operator.lt,
+    Op.AT_MOST: operator.le,
+    Op.GREATER: operator.gt,
+    Op.AT_LEAST: operator.ge,
 }
