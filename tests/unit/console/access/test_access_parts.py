@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -347,3 +348,11 @@ def test_nobody_is_sent_elsewhere(wanted: str) -> None:
 def test_places_of_ours() -> None:
     assert safe_path("/c/local/topics?q=a&page=2") == "/c/local/topics?q=a&page=2"
     assert safe_path("/") == "/"
+
+
+def test_the_file_of_the_page_is_understood() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "console-access.md").read_text()
+    text = page.split("```yaml\n")[1].split("```")[0].replace("scrypt$16384$8$1$...", HASH)
+    found = parse_access(msgspec.yaml.decode(text))
+    assert found.users["sam"].role.mask("orders-eu") is not None
+    assert found.users["sam"].role.sees("payments") is False

@@ -1,5 +1,7 @@
 """The search line: what it means, what is wrong with it and where, and that its text can be shared."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -188,3 +190,14 @@ def test_any_line_is_read_or_refused_with_a_place(line: str) -> None:
 
 def test_times_are_written_as_they_are_read() -> None:
     assert write_time(JANUARY + 1) == "2026-01-01T00:00:00.001Z"
+
+
+def test_every_line_of_the_page_is_understood() -> None:
+    page = Path(__file__).parents[4] / "docs" / "console-search.md"
+    rows = [line.split("|")[1] for line in page.read_text().splitlines() if line.startswith("| `")]
+    lines = [found for row in rows for found in re.findall(r"`([^`]+)`", row)]
+    assert len(lines) > 20
+    for line in lines:
+        query = parse_query(line)
+        assert query != Query()
+        assert parse_query(str(query)) == query
