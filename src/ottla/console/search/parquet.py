@@ -5,7 +5,15 @@ import io
 from collections.abc import AsyncIterator
 from typing import Any
 
-from ottla.console.search.exporting import COLUMNS, GROUP_BYTES, CannotExport, Shown, texts_of
+from ottla.console.search.rows import COLUMNS, Shown, texts_of
+from ottla.model.errors import OttlaError
+
+GROUP_BYTES = 8 * 1024 * 1024
+"""Of records that are gathered for one row group."""
+
+
+class CannotExport(OttlaError):
+    """The format cannot be written here; the message says what to do."""
 
 
 def parquet_bytes(rows: AsyncIterator[list[Shown]]) -> AsyncIterator[bytes]:

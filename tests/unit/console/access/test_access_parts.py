@@ -19,8 +19,8 @@ from ottla.console.access.users import BadAccessFile, parse_access, read_access_
 from ottla.console.asking import Right
 from ottla.console.search.batches import Found
 from ottla.console.search.decoding import Decoder, show_plain
-from ottla.console.search.exporting import row_of
 from ottla.console.search.query import parse_query
+from ottla.console.search.rows import row_of
 
 HASH = hash_password("secret")
 

@@ -13,7 +13,8 @@ import pytest
 
 from ottla.console.search.batches import Found
 from ottla.console.search.decoding import Decoder
-from ottla.console.search.exporting import SLICE_BYTES, CannotExport, Format, export, slices
+from ottla.console.search.exporting import SLICE_BYTES, Format, export, slices
+from ottla.console.search.parquet import CannotExport
 
 RECORDS = [
     Found(0, 7, 1_767_225_600_001, b"k", b'{"a":[1,"x"]}', (("h", b"v"), ("n", None), ("b", b"\xff"))),
