@@ -19,7 +19,7 @@ from ottla.testing import RunningBroker, broker
 
 RECORDS = 3_000
 FIRST_MS = 1_700_000_000_000
-_LARGE = {"message.max.bytes": 2_000_000}
+_LARGE = {"message.max.bytes": 2_000_000, "batch.num.messages": 100}
 
 
 @pytest.fixture(scope="module")
