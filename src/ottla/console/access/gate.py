@@ -136,7 +136,7 @@ class Gate:
         if not is_our_host(request.headers.get("host"), self.settings.hosts):
             raise Refused(
                 HTTPStatus.MISDIRECTED_REQUEST,
-                "the console does not go by that name: reach it by localhost or its address, or start it with --public-url",
+                "the console does not go by that name: use localhost or its address, or start it with --public-url",
             )
 
     async def check_change(self, request: Request, session: Session, *, is_program: bool) -> None:
