@@ -6,6 +6,7 @@ soon as no partition can come up with one that is before it. Memory is bounded b
 """
 
 import asyncio
+import functools
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ from ottla.console.search.batches import Found, Search, Searched
 from ottla.console.search.decoding import Decoder
 from ottla.console.search.query import Query
 from ottla.console.search.ranges import ranges_of
-from ottla.console.search.windows import WINDOW_BYTES_MAX, NewestFirst, OldestFirst, Waiting, WindowReader
+from ottla.console.search.windows import NewestFirst, OldestFirst, Waiting, WindowReader
 from ottla.model.names import TopicPartition
 
 AT_ONCE_MAX = 8
@@ -84,7 +85,7 @@ class Scan:
         filled = {number: bounds for number, bounds in ranges.items() if bounds.start < bounds.end}
         make = NewestFirst if self.query.order == "newest" else OldestFirst
         readers = [
-            make(self._fetcher(number), bounds, reads_ahead=len(filled) <= AT_ONCE_MAX)
+            make(number, functools.partial(self._fetcher, number), bounds, reads_ahead=len(filled) <= AT_ONCE_MAX)
             for number, bounds in filled.items()
         ]
         try:
@@ -103,12 +104,9 @@ class Scan:
             for reader in readers:
                 await reader.close()
 
-    def _fetcher(self, number: int) -> PartitionFetcher:
+    def _fetcher(self, number: int, size: int) -> PartitionFetcher:
         settings = FetchSettings(
-            committed=self._committed,
-            max_bytes=WINDOW_BYTES_MAX,
-            partition_max_bytes=WINDOW_BYTES_MAX,
-            max_wait_ms=WAIT_MS_MAX,
+            committed=self._committed, max_bytes=size, partition_max_bytes=size, max_wait_ms=WAIT_MS_MAX
         )
         return PartitionFetcher(self._cluster, TopicPartition(self.topic, number), settings)
 

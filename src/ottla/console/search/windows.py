@@ -3,15 +3,17 @@
 import asyncio
 import heapq
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
 from ottla.client.fetch import Fetched, OffsetOutOfRange
 from ottla.console.search.batches import Answer, Bounds, Found, Searched
-from ottla.model.names import TopicPartition
 from ottla.protocol.records import BATCH_OVERHEAD, iterate_batches, read_header
 
-WINDOW_BYTES_MAX = 2 * 1024 * 1024
+FETCH_SIZES = tuple(64 * 1024 * 2**power for power in range(6))
+"""What a fetch may ask for, up to 2 MB: as much as holds the records of a window."""
+WINDOW_RECORDS = 20_000
+"""Searching so many takes a tenth of a second at worst: so often there is something to tell, or time to stop."""
 FIRST_WINDOW_RECORDS = 500
 WINDOW_GROWTH = 8
 PENDING_BYTES_MAX = 32 * 1024 * 1024
@@ -29,8 +31,6 @@ class Window(NamedTuple):
 class Fetches(Protocol):
     """What a window needs of a PartitionFetcher."""
 
-    partition: TopicPartition
-
     def read(self, start: int, end: int) -> AsyncIterator[Fetched]: ...
 
 
@@ -39,22 +39,40 @@ class WindowReader:
 
     backwards: ClassVar[bool]
 
-    def __init__(self, fetcher: Fetches, bounds: Bounds, *, reads_ahead: bool) -> None:
-        self.partition = fetcher.partition.partition
+    def __init__(
+        self, partition: int, fetcher_of: Callable[[int], Fetches], bounds: Bounds, *, reads_ahead: bool
+    ) -> None:
+        """`fetcher_of` makes who fetches so many bytes at a time."""
+        self.partition = partition
         self.frontier_ms: int | None = None
         self.left = bounds.end - bounds.start
         """Offsets that are not handed out yet."""
-        self._fetcher = fetcher
         self._bounds = bounds
         self._reads_ahead = reads_ahead
         self._ahead: asyncio.Task[Window] | None = None
+        self._fetcher_of = fetcher_of
+        self._fetchers: dict[int, Fetches] = {}
+        self._size = FETCH_SIZES[1]
+
+    @property
+    def _fetcher(self) -> Fetches:
+        found = self._fetchers.get(self._size)
+        if found is None:
+            found = self._fetchers[self._size] = self._fetcher_of(self._size)
+        return found
+
+    def _learn(self, records: int, size: int) -> None:
+        """So many records took so many bytes: the next fetch asks for those of a window."""
+        if records and size:
+            wanted = WINDOW_RECORDS * size / records
+            self._size = next((each for each in FETCH_SIZES if each >= wanted), FETCH_SIZES[-1])
 
     async def next_window(self) -> Window:
         window = await (self._ahead or self._fetch())
         self._ahead = None
         self.left = window.left
         if self._reads_ahead and window.left:
-            self._ahead = asyncio.create_task(self._fetch(), name=f"window of {self._fetcher.partition}")
+            self._ahead = asyncio.create_task(self._fetch(), name=f"window of partition {self.partition}")
         return window
 
     async def close(self) -> None:
@@ -80,6 +98,7 @@ class OldestFirst(WindowReader):
         while at < end:
             try:
                 async for fetched in self._fetcher.read(at, at + 1):
+                    self._learn(_records_in(fetched), len(fetched.records))
                     self._bounds = self._bounds._replace(start=min(end, fetched.next_offset))
                     bounds = self._bounds._replace(start=at)
                     return Window([_answer(fetched)], bounds, end - self._bounds.start)
@@ -98,8 +117,10 @@ class NewestFirst(WindowReader):
 
     backwards = True
 
-    def __init__(self, fetcher: Fetches, bounds: Bounds, *, reads_ahead: bool) -> None:
-        super().__init__(fetcher, bounds, reads_ahead=reads_ahead)
+    def __init__(
+        self, partition: int, fetcher_of: Callable[[int], Fetches], bounds: Bounds, *, reads_ahead: bool
+    ) -> None:
+        super().__init__(partition, fetcher_of, bounds, reads_ahead=reads_ahead)
         self._records = FIRST_WINDOW_RECORDS
 
     async def _fetch(self) -> Window:
@@ -115,17 +136,23 @@ class NewestFirst(WindowReader):
             if start < end:
                 answers = [_answer(fetched) async for fetched in self._fetcher.read(start, end)]
         start = max(lowest, min(start, _first_offset(answers, start)))  # the first batch is here as a whole: all of it
-        self._records = next_window_records(self._records, end - start, _bytes_below(answers, end))
+        size = _bytes_below(answers, end)
+        self._learn(end - start, size)
+        self._records = next_window_records(self._records, end - start, size, self._size)
         self._bounds = self._bounds._replace(start=lowest, end=start)
         return Window(answers, self._bounds._replace(start=start, end=end), start - lowest)
 
 
-def next_window_records(records: int, offsets: int, size: int) -> int:
-    """As many as fill a window by what the last one held, without growing too fast on little evidence."""
+def next_window_records(records: int, offsets: int, size: int, fetch_size: int) -> int:
+    """As many as fill a fetch by what the last window held, without growing too fast on little evidence."""
     most = records * WINDOW_GROWTH
     if not size:
         return most
-    return max(1, min(most, int(WINDOW_BYTES_MAX * 0.9 * offsets / size)))
+    return max(1, min(most, int(fetch_size * 0.9 * offsets / size)))
+
+
+def _records_in(fetched: Fetched) -> int:
+    return sum(max(0, header.record_count) for _, header in iterate_batches(fetched.records))
 
 
 def _answer(fetched: Fetched) -> Answer:

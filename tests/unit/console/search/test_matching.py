@@ -17,7 +17,6 @@ from ottla.console.search.decoding import Decoder
 from ottla.console.search.matching import Matcher
 from ottla.console.search.query import Op, Query, Term, parse_query
 from ottla.console.search.windows import NewestFirst, OldestFirst, Waiting
-from ottla.model.names import TopicPartition
 from ottla.protocol.errors import CorruptBatch
 from ottla.protocol.records import Codec, NewRecord, encode_batch
 
@@ -246,8 +245,6 @@ def test_broken_records_are_an_error_and_nothing_else(body: bytes, count: int) -
 class Log:
     """Answers as a broker does: whole batches from the one that holds the offset on, a few at a time."""
 
-    partition = TopicPartition("t", 0)
-
     def __init__(self, batches: list[bytes], at_once: int) -> None:
         self._batches, self._at_once = batches, at_once
 
@@ -273,7 +270,7 @@ def test_windows_cover_every_offset_once(
 
     async def go() -> list[Found]:
         make = NewestFirst if backwards else OldestFirst
-        reader = make(Log(batches, at_once), Bounds(start, max(start, end)), reads_ahead=few == 1)
+        reader = make(0, lambda size: Log(batches, at_once), Bounds(start, max(start, end)), reads_ahead=few == 1)
         if isinstance(reader, NewestFirst):
             reader._records = few
         found = []
