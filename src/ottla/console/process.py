@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import ssl
+import sys
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -25,6 +26,9 @@ from ottla.http.server import HttpServer
 BODY_BYTES_MAX = 4 * 1024 * 1024
 """A record of a megabyte in a form grows: each odd byte becomes three."""
 HTTP_LIMITS = HttpLimits(connections_max=1024, body_bytes_max=BODY_BYTES_MAX, stop_seconds_max=1.0)
+
+SWITCH_SECONDS = 0.001
+"""Searches run in threads and never wait: so long at most they keep the loop, which answers everybody else."""
 
 
 class ConsoleOptions(NamedTuple):
@@ -60,6 +64,7 @@ def application(console: Console) -> Served:
 
 async def serve(options: ConsoleOptions, announce: Callable[[str], None]) -> int:
     """Until SIGTERM or SIGINT. `announce` is told the URL once, when requests are answered."""
+    sys.setswitchinterval(SWITCH_SECONDS)
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
