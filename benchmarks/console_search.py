@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import resource
 import statistics
+import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -20,6 +21,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from ottla.client.admin import create_topic
 from ottla.client.cluster import Cluster
+from ottla.console.process import SWITCH_SECONDS
 from ottla.console.search.query import parse_query
 from ottla.console.search.scanning import Scan
 from ottla.testing import broker
@@ -117,6 +119,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="of the plain consumer")
     parser.add_argument("--only", help="searches whose name has this in it")
     wanted = parser.parse_args()
+    sys.setswitchinterval(SWITCH_SECONDS)
     with broker({"log.retention.bytes": -1}) as running:
         asyncio.run(_create(running.bootstrap))
         # What producers and consumers keep is theirs: the memory told at the end is that of searching.
