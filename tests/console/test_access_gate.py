@@ -161,6 +161,12 @@ def test_sessions_end(make: Make) -> None:
     assert client.get("/api/c/x/see").status_code == 200
     clock.now += 31 * 60
     assert client.get("/api/c/x/see").status_code == 401
+    sign_in(client, "vic")
+    for _ in range(3):
+        clock.now += 9 * 60
+        assert client.get("/c/x/see", {"X-Ottla-Fragment": "1"}).status_code == 200, "the page renews itself"
+    clock.now += 9 * 60
+    assert client.get("/c/x/see", {"X-Ottla-Fragment": "1"}).status_code == 401, "which keeps nobody signed in"
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ CSRF_HEADER, CSRF_FIELD = "x-csrf-token", "csrf"
 PROGRAM_HEADER = "x-ottla-program"
 FRAGMENT_HEADER = "x-ottla-fragment"
 API = "/api/"
+EVENTS = "/events"
+"""Open pages follow it, and renew themselves when it says so."""
 PROGRAM_SECONDS = 300.0
 PROGRAMS_MAX = 1_000
 COOKIE_CHARACTERS_MAX = 200
@@ -187,7 +189,8 @@ class Gate:
         given = request.headers.get("authorization", "")
         if given[:6].lower() == "basic ":
             return await self._program(request, given[6:].strip()), True
-        session = self.sessions.find(self.session_id(request), now)
+        by_itself = FRAGMENT_HEADER in request.headers or request.url.path.endswith(EVENTS)
+        session = self.sessions.find(self.session_id(request), now, by_itself=by_itself)
         if session is None:
             raise self._nobody(request)
         return session, False

@@ -89,14 +89,21 @@ class Sessions:
         self._sessions[_key(made)] = session
         return made, session
 
-    def find(self, session_id: str, now: float) -> Session | None:
-        """The session, seen now; None if there is none, or it is over."""
+    def find(self, session_id: str, now: float, *, by_itself: bool = False) -> Session | None:
+        """The session, seen now; None if there is none, or it is over.
+
+        `by_itself`: the page asks, and not who looks at it. Somebody who has left it open is idle all the same.
+        """
         key = _key(session_id)
-        session = self._sessions.pop(key, None)
-        if session is None or now - session.seen > self._idle or now - session.began > self._life:
+        session = self._sessions.get(key)
+        if session is None:
             return None
-        session.seen = now
-        self._sessions[key] = session
+        if now - session.seen > self._idle or now - session.began > self._life:
+            del self._sessions[key]
+            return None
+        if not by_itself:
+            session.seen = now
+            self._sessions[key] = self._sessions.pop(key)
         return session
 
     def end(self, session_id: str) -> None:
