@@ -18,7 +18,7 @@ from ottla.client.settings import client_settings
 from ottla.console import snapshot as snapshots
 from ottla.console.access.broker_login import merged
 from ottla.console.history import History
-from ottla.console.snapshot import Directory, Disks, Snapshot
+from ottla.console.snapshot import RIPE_LOOKS, Directory, Disks, Snapshot
 from ottla.model.errors import OttlaError
 from ottla.model.names import TopicPartition
 from ottla.monitoring.lag.watching import Watch, WatchSettings
@@ -244,7 +244,7 @@ def differences(before: Snapshot, now: Snapshot) -> list[str]:
         words += _named("group", "is new", "are new", now.judged.keys() - before.judged.keys())
     for name, group in now.judged.items():
         was = before.judged.get(name)
-        if was is not None and was.status is not group.status:
+        if was is not None and was.status is not group.status and before.number >= RIPE_LOOKS:
             words.append(f"group {name}: {was.status.name} became {group.status.name}")
     return words[:EVENTS_MAX]
 

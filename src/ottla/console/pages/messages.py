@@ -101,7 +101,7 @@ async def _known(ask: Ask, topic: str) -> tuple[int, ...]:
 
 
 def scan_of(ask: Ask, topic: str, query: Query, limit: int | None) -> Scan:
-    decoder = ask.console.registries.decoder(ask.watched.settings)
+    decoder = ask.console.registries.decoder(ask.watched.settings, ask.caller)
     mask = ask.caller.mask(topic)
     if mask is not None:
         mask.check(query)  # who may not see a field must not find it either
@@ -141,7 +141,7 @@ _ENDS = {
 
 
 async def rows_of(ask: Ask, topic: str, found: Sequence[Found], characters: int = CHARACTERS_SHOWN) -> list[RecordRow]:
-    decoder = ask.console.registries.decoder(ask.watched.settings)
+    decoder = ask.console.registries.decoder(ask.watched.settings, ask.caller)
     parts = [part for each in found for part in ((each.key, "key", each.headers), (each.value, "value", each.headers))]
     shown = await decoder.shown(parts, characters)
     mask = ask.caller.mask(topic)
@@ -196,7 +196,7 @@ async def _found(ask: Ask, topic: str, query: Query) -> AsyncIterator[bytes]:
 
 async def _tailed(ask: Ask, topic: str, query: Query) -> AsyncIterator[bytes]:
     """No more than so many a second: a browser, and whoever reads in it, could not follow. Those beyond are counted."""
-    decoder = ask.console.registries.decoder(ask.watched.settings)
+    decoder = ask.console.registries.decoder(ask.watched.settings, ask.caller)
     mask = ask.caller.mask(topic)
     if mask is not None:
         mask.check(query)
@@ -263,7 +263,7 @@ async def export_all(ask: Ask) -> Response:
     if error:
         raise BadInput(error)
     scan = scan_of(ask, topic, query, None)
-    decoder = ask.console.registries.decoder(ask.watched.settings)
+    decoder = ask.console.registries.decoder(ask.watched.settings, ask.caller)
     headers = {"Content-Disposition": f'attachment; filename="{topic}.{form}"', "Cache-Control": "no-store"}
     mask = ask.caller.mask(topic)
     parts = export(scan.steps(), form, decoder, None if mask is None else mask.row)

@@ -4,6 +4,7 @@ from typing import Any
 
 from ottla.console.asking import Ask, Done
 from ottla.console.commands import line
+from ottla.model.errors import ApiError, ErrorCode
 
 MIRROR_PREFIX = "mirror."
 
@@ -72,6 +73,9 @@ def _number(value: Any) -> float | None:
 async def stop(ask: Ask) -> Done:
     name = ask.fields.need("pipeline")
     ask.fields.confirmed(name, "stop the pipeline")
+    if ask.caller.login is not None:
+        words = "no ACL says who may stop pipelines: sign in as a user of the console's file"
+        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, words)
     url = await ask.console.pipelines.stop(ask.watched.settings, name)
     return Done(f"the driver at {url} stops {name}", ask.link("/pipelines"), {"pipeline": name}, name)
 

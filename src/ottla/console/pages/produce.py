@@ -55,10 +55,10 @@ async def form(ask: Ask) -> dict[str, Any]:
 
 
 async def _subjects(ask: Ask) -> list[str]:
-    if ask.console.registries.of(ask.watched.settings) is None:
+    if ask.console.registries.of(ask.watched.settings, ask.caller) is None:
         return []
     try:
-        return (await ask.console.registries.ask(ask.watched.settings, subjects))[:1000]
+        return (await ask.console.registries.ask(ask, subjects))[:1000]
     except RegistryError:
         return []
 
@@ -105,7 +105,7 @@ async def _read(ask: Ask, part: str) -> bytes | None:
     kind = ask.fields.get(f"{part}_form") or ("text" if part in ask.fields else "null")
     if kind == "schema":
         subject = ask.fields.need(f"{part}_subject", f"the subject of the {part}'s schema")
-        return await ask.console.registries.ask(ask.watched.settings, lambda client: _encoded(client, subject, text))
+        return await ask.console.registries.ask(ask, lambda client: _encoded(client, subject, text))
     return read_bytes(text.replace("\r\n", "\n"), kind, part)
 
 

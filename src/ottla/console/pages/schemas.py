@@ -21,9 +21,9 @@ SUBJECT_NOT_FOUND = 40401
 
 async def list_subjects(ask: Ask) -> dict[str, Any]:
     settings = ask.watched.settings
-    if ask.console.registries.of(settings) is None:
+    if ask.console.registries.of(settings, ask.caller) is None:
         return {"registry": None, "items": [], "_page": None, "level": None, "_command": None}
-    names, level = await ask.console.registries.ask(settings, lambda client: (subjects(client), _global_level(client)))
+    names, level = await ask.console.registries.ask(ask, lambda client: (subjects(client), _global_level(client)))
     page = paging.cut(names, ask.fields.mapping(), text=str, keys={"subject": str}, sort="subject")
     return {
         "registry": settings.registry,
@@ -45,7 +45,7 @@ async def show(ask: Ask) -> dict[str, Any]:
     wanted = ask.fields.get("version") or "latest"
     if wanted != "latest" and not wanted.isdigit():
         raise BadInput(f"a version is a number, or latest; not `{wanted}`")
-    return await ask.console.registries.ask(ask.watched.settings, lambda client: _show(client, subject, wanted))
+    return await ask.console.registries.ask(ask, lambda client: _show(client, subject, wanted))
 
 
 def _show(client: RegistryClient, subject: str, wanted: str) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _pretty(kind: str, text: str) -> str:
 async def check(ask: Ask) -> dict[str, Any]:
     """Whether a schema could be registered, and what it would change. Changes nothing."""
     subject, text, kind = _said(ask)
-    return await ask.console.registries.ask(ask.watched.settings, lambda client: _check(client, subject, text, kind))
+    return await ask.console.registries.ask(ask, lambda client: _check(client, subject, text, kind))
 
 
 def _said(ask: Ask) -> tuple[str, str, str]:
@@ -141,7 +141,7 @@ def _check(client: RegistryClient, subject: str, text: str, kind: str) -> dict[s
 
 async def register(ask: Ask) -> Done:
     subject, text, kind = _said(ask)
-    made = await ask.console.registries.ask(ask.watched.settings, lambda client: client.register(subject, text, kind))
+    made = await ask.console.registries.ask(ask, lambda client: client.register(subject, text, kind))
     words = f"{subject} is registered with id {made.schema_id}"
     return Done(words, ask.link("/schema", subject=subject), {"id": made.schema_id}, subject)
 
@@ -152,7 +152,7 @@ async def set_level(ask: Ask) -> Done:
     if level not in LEVELS:
         raise BadInput(f"a level is one of {', '.join(LEVELS)}, not `{level}`")
     await ask.console.registries.ask(
-        ask.watched.settings,
+        ask,
         lambda client: client.call("PUT", f"/config/{quote(subject, safe='')}", None, {"compatibility": level}),
     )
     return Done(f"{subject} wants {level} from now on", ask.link("/schema", subject=subject), {"level": level}, subject)
@@ -162,7 +162,5 @@ async def delete(ask: Ask) -> Done:
     """So that it is not used any more; records that were written with it can still be read."""
     subject = ask.fields.need("subject", "the subject")
     ask.fields.confirmed(subject, "delete the subject")
-    await ask.console.registries.ask(
-        ask.watched.settings, lambda client: client.call("DELETE", f"/subjects/{quote(subject, safe='')}")
-    )
+    await ask.console.registries.ask(ask, lambda client: client.call("DELETE", f"/subjects/{quote(subject, safe='')}"))
     return Done(f"{subject} is deleted", ask.link("/schemas"), {}, subject)
