@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ottla.cli.names import COMMANDS
 from ottla.console.access.gate import AccessSettings
 from ottla.console.access.roles import BUILT_IN, Role
 from ottla.console.asking import Right
@@ -168,7 +169,6 @@ def test_errors_are_pages_for_browsers_and_json_for_programs(site: Site) -> None
     answer = site.send("GET", f"/api/c/{CLUSTER}/topics/no-such-topic")
     assert (answer.status, answer.json()) == (404, {"error": "there is no topic no-such-topic"})
     assert site.send("GET", "/c/elsewhere/").status == 404
-    assert site.page(f"/{HOSTILE}").status in (400, 404) if HOSTILE.isascii() else True
     assert site.page("/%3Cscript%3E").status == 404
 
 
@@ -178,8 +178,7 @@ def changing() -> list[Any]:
 
 def test_a_viewer_changes_nothing_whatever_is_asked(open_console: Open, site: Site, topic: str) -> None:
     viewer = open_console(AccessSettings(open_role=BUILT_IN["viewer"]))
-    csrf = re.search(r"ottla-session=([^;]+)", viewer.page("/topics").headers["set-cookie"])
-    assert csrf is not None
+    assert viewer.page("/topics").status == 200
     assert len(changing()) > 25
     for entry in changing():
         path = sample(entry.path, topic, "g", "l")
@@ -235,3 +234,19 @@ def test_the_api_is_described(site: Site) -> None:
     assert served == {(method, path) for path, each in described["paths"].items() for method in each}
     names = [each["operationId"] for path in described["paths"].values() for each in path.values()]
     assert len(names) == len(set(names))
+
+
+def test_the_command_lines_name_commands_that_there_are(site: Site, topic: str, unique: Unique) -> None:
+    group, letters = unique("group"), unique("dead-letters")
+    fill(site, topic, group, letters, "x")
+    known = {name for command in COMMANDS for name in (command.name, command.script) if name}
+    seen = 0
+    for entry in ENTRIES:
+        if entry.method != "GET" or entry.raw or entry.path in SCHEMAS:
+            continue
+        page = site.page(sample(entry.path, topic, group, letters)).text
+        for line in re.findall(r"command line</summary><pre><code>([^<]*)</code>", page):
+            tool, *rest = line.split()
+            seen += 1
+            assert (rest[0] if tool == "ottla" else tool.removesuffix(".sh")) in known, line
+    assert seen > 20

@@ -12,7 +12,7 @@ CONNECT_PREFIX = "__connect.errors."
 SPRING_PREFIX = "kafka_dlt-"
 PREFIXES = (OWN_PREFIX, CONNECT_PREFIX, SPRING_PREFIX)
 REPLAYED = ".replayed"
-"""What was sent back is noted in the topic of this name behind the letters' own, as `ottla pipeline replay` does."""
+"""What was sent back is noted in a topic of this name, as `ottla pipeline replay-dead-letters` does."""
 
 _TOPIC = ("ottla.error.topic", "__connect.errors.topic", "kafka_dlt-original-topic", "original-topic")
 _PARTITION = ("ottla.error.partition", "__connect.errors.partition", "original-partition")

@@ -1,7 +1,7 @@
 """Dead letters sent back: the records and the notes of what was sent, in one transaction.
 
 A letter is sent once: whoever sends notes its place in the topic `<letters>.replayed`, and whoever wants to send looks
-there first. `ottla pipeline replay` keeps the same notes.
+there first. `ottla pipeline replay-dead-letters` keeps the same notes.
 """
 
 import json

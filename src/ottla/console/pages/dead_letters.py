@@ -32,7 +32,7 @@ async def show(ask: Ask) -> dict[str, Any]:
         "looked_at": 0,
         "error": "",
         "_forms": FORMS,
-        "_command": line("ottla", "", "pipeline", "replay", "PIPELINE.yaml", "--where", "step = 'STEP'"),
+        "_command": line("ottla", "", "pipeline", "replay-dead-letters", "PIPELINE.yaml", "--where", "step = 'parse'"),
     }
     if topic:
         letters, error = await _letters(ask, found, topic)

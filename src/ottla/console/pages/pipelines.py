@@ -22,7 +22,7 @@ async def show(ask: Ask) -> dict[str, Any]:
             }
             for driver in drivers
         ],
-        "_command": line("ottla", "", "pipeline", "status", "PIPELINE"),
+        "_command": line("ottla", "", "pipeline", "status", "PIPELINE.yaml"),
     }
 
 

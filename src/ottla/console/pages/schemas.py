@@ -69,7 +69,7 @@ def _show(client: RegistryClient, subject: str, wanted: str) -> dict[str, Any]:
         "references": [name for name, _ in schema.references],
         "_types": TYPES,
         "_levels": LEVELS,
-        "_command": line("ottla", "", "schema", "show", subject, "--version", str(schema.version)),
+        "_command": line("ottla", "", "schema", "get", subject, "--version", str(schema.version)),
     }
 
 
@@ -118,7 +118,7 @@ def _check(client: RegistryClient, subject: str, text: str, kind: str) -> dict[s
         "compatible": True,
         "messages": [],
         "changes": [],
-        "_command": line("ottla", "", "schema", "register", subject, "--file", "schema.avsc"),
+        "_command": line("ottla", "", "schema", "register", subject, "schema.avsc"),
     }
     try:
         latest = client.latest(subject)
