@@ -17,7 +17,9 @@ def test_a_topic_from_its_creation_to_its_end(site: Site, unique: Unique) -> Non
     name = unique("life")
     made = site.submit("/topics", {"name": name, "partitions": "2", "settings": "retention.ms=60000"}, on="/topics/new")
     assert made.status == 303
-    assert site.send("GET", made.headers["location"]).status == 200
+    told = f'role="status">topic {name} is created</p>'
+    assert told in site.send("GET", made.headers["location"]).text
+    assert told not in site.page(f"/topics/{name}?said=topic+{name}+is+created&seal=00").text
     settings = f"/topics/{name}/settings"
     preview = site.page(f"{settings}?set.retention.ms=120000&set.cleanup.policy=compact").text
     assert "Save 2 changes" in preview

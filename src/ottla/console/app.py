@@ -4,7 +4,9 @@ Whoever asks passes the gate first, with the right that the entry needs. Errors 
 a page to a browser, JSON below /api.
 """
 
+import hmac
 import logging
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
@@ -92,6 +94,12 @@ class Console:
         self.kept: dict[tuple[str, str], dict[str, Any]] = {}
         """Offsets as they were before a reset, by cluster and group: what can be undone."""
 
+        self._key = secrets.token_bytes(32)
+
+    def seal(self, words: str) -> str:
+        """What is said at the top of a page comes from here, and not from a link that somebody made up."""
+        return hmac.digest(self._key, words.encode("utf-8", "replace"), "sha256").hex()[:32]
+
     async def close(self) -> None:
         await self.clusters.close()
         self.registries.close()
@@ -148,7 +156,8 @@ class _Answer:
         if isinstance(found, Response):
             return self._console.gate.finish(request, found)
         if isinstance(found, Done):
-            to = with_query(found.to, {}) + (("&" if "?" in found.to else "?") + _said(found.words))
+            said = {"said": found.words, "seal": self._console.seal(found.words)}
+            to = found.to + ("&" if "?" in found.to else "?") + with_query("", said)[1:]
             return self._console.gate.finish(request, RedirectResponse(to, HTTPStatus.SEE_OTHER))
         assert ask is not None
         assert self._entry.template is not None
@@ -190,10 +199,6 @@ class _Answer:
         return ask, found
 
 
-def _said(words: str) -> str:
-    return with_query("", {"said": words})[1:]
-
-
 def status_of(error: OttlaError) -> int:
     if isinstance(error, BadInput):
         return HTTPStatus.BAD_REQUEST
@@ -232,6 +237,7 @@ def jsonable(value: Any) -> Any:
 
 
 def page_context(console: Console, ask: Ask, found: Mapping[str, Any], fragment: bool) -> dict[str, Any]:
+    said = ask.fields.get("said")
     return {
         **found,
         "ask": ask,
@@ -247,7 +253,7 @@ def page_context(console: Console, ask: Ask, found: Mapping[str, Any], fragment:
         "title": console.title,
         "version": __version__,
         "fragment": fragment,
-        "said": ask.fields.get("said"),
+        "said": said if hmac.compare_digest(ask.fields.get("seal").encode(), console.seal(said).encode()) else "",
     }
 
 

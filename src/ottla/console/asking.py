@@ -171,7 +171,8 @@ class Ask:
 
     def again(self, **query: object) -> str:
         """This page with some fields changed; None takes one away."""
-        return with_query("", {**self.fields.mapping(), **query}) or "?"
+        own = {name: value for name, value in self.fields.mapping().items() if name not in ("said", "seal")}
+        return with_query("", {**own, **query}) or "?"
 
 
 def with_query(path: str, query: Mapping[str, object]) -> str:

@@ -8,7 +8,11 @@ if TYPE_CHECKING:
 
 
 def command(ask: "Ask", tool: str, *arguments: str) -> str:
-    return line(tool, ask.watched.settings.bootstrap, *arguments)
+    settings = ask.watched.settings
+    needs_more = len(settings.client) > 1  # than where the brokers are: a login, a trust store
+    return line(
+        tool, settings.bootstrap, *(["--command-config", "client.properties"] if needs_more else []), *arguments
+    )
 
 
 def line(tool: str, bootstrap: str, *arguments: str) -> str:
