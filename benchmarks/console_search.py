@@ -33,7 +33,7 @@ SEARCHES = {
     "a word that nobody has": "no-such-word-anywhere",
     "a word, oldest first": "no-such-word-anywhere order:oldest",
     "a rare word": "needle",
-    "a word that every 1000th has": "user-77777",
+    "a word of every 100,000th": "user-77777",
     "a path, text": '$.user="nobody"',
     "a path, number": "$.amount>1000000",
     "a header": "header.trace:x",
