@@ -214,3 +214,12 @@ def test_what_changed_is_told(site: Site, unique: Unique) -> None:
     name = unique("noticed")
     site.do("/topics", name=name, partitions=1)
     wait_until(lambda: name in site.page("/").text, "the new topic among the changes", seconds=60)
+
+
+def test_moving_where_there_is_nothing_to_move(site: Site) -> None:
+    assert site.do("/reassignment/elect")["refused"] == 0
+    assert site.do("/reassignment/unthrottle")["done"]
+    assert site.submit("/reassignment", {"goal": "spread"}, on="/reassignment").status == 400
+    assert site.submit("/reassignment/cancel", {}, on="/reassignment").status == 404
+    assert site.submit("/reassignment", {"goal": "leave", "broker": "1"}, on="/reassignment").status == 409
+    assert site.submit("/reassignment", {"goal": "sideways"}, on="/reassignment").status == 400

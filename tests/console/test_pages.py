@@ -162,6 +162,20 @@ def test_values_that_are_hard_to_show(site: Site, topic: str) -> None:
         assert Read(page.text).scripts == ["/static/console.js"]
 
 
+def test_pages_stay_small_whatever_is_in_them(site: Site, topic: str, unique: Unique) -> None:
+    letters = unique("dead-letters")
+    site.do("/topics", name=letters, partitions=1)
+    large = "<&" * 250
+    why = "\n".join([f"h{number}={large}" for number in range(20)] + [f"ottla.error.message={large}"])
+    for name in (topic, letters):
+        site.do(
+            f"/topics/{name}/produce", key=large, value=large, value_form="text", headers=why, count=60, partition=0
+        )
+    check(site.page(f"/topics/{topic}/messages?plain=1"))
+    check(site.page(f"/dead-letters?topic={letters}"))
+    check(site.page("/brokers/1?all=1"))
+
+
 def test_errors_are_pages_for_browsers_and_json_for_programs(site: Site) -> None:
     page = site.page("/topics/no-such-topic")
     assert page.status == 404

@@ -13,7 +13,7 @@ from ottla.console.search.batches import Found
 from ottla.console.search.query import BadQuery, parse_query
 from ottla.console.snapshot import Snapshot
 
-SHOWN = 100
+SHOWN = 40
 LOOKED_AT = 2_000
 """So many of the newest letters are counted by their errors."""
 SENT_MAX = 1_000

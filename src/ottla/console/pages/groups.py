@@ -30,6 +30,8 @@ _KEYS: dict[str, paging.Key] = {
     "waiting": lambda row: row.waiting_s,
     "members": lambda row: row.members,
 }
+MEMBERS_SHOWN = 100
+CHANGES_SHOWN = 200
 TARGETS = {
     "earliest": "the first record there is",
     "latest": "the end",
@@ -107,8 +109,9 @@ async def show(ask: Ask) -> dict[str, Any]:
                     if ask.caller.sees(topic)
                 ],
             }
-            for member in (described.members if described is not None else ())
+            for member in (described.members if described is not None else ())[:MEMBERS_SHOWN]
         ],
+        "member_count": len(described.members) if described is not None else 0,
         "status": judged.status.name if judged is not None else "NOTFOUND",
         "status_words": WORDS[judged.status.name if judged is not None else "NOTFOUND"],
         "certain": found.number >= RIPE_LOOKS,
@@ -185,8 +188,9 @@ async def preview_reset(ask: Ask) -> dict[str, Any]:
                 "difference": offset - committed[at] if at in committed else None,
                 "lag_after": max(0, ends[at] - offset) if at in ends else None,
             }
-            for at, offset in sorted(plan.items())
+            for at, offset in sorted(plan.items())[: CHANGES_SHOWN if ask.for_page else None]
         ],
+        "count": len(plan),
         "notes": notes,
         "active": active,
         "state": state.state if state is not None else "",

@@ -22,9 +22,12 @@ from ottla.console.wording import count, size
 from ottla.model.errors import OttlaError
 
 HITS_SHOWN = 100
+HITS_PLAIN = 40
 HITS_MAX = 1000
 PLAIN_SECONDS_MAX = 8.0
-CHARACTERS_SHOWN = 2_000
+CHARACTERS_SHOWN = 300
+"""In a table of a page, which stays small so; programs get more."""
+CHARACTERS_TOLD = 20_000
 CHARACTERS_FULL = 1_000_000
 HEADERS_SHOWN = 50
 HEADER_CHARACTERS = 500
@@ -78,7 +81,8 @@ async def show(ask: Ask) -> dict[str, Any]:
         ),
     }
     if not error and ("plain" in ask.fields or not ask.for_page):
-        limit = min(max(1, ask.fields.integer("limit", HITS_SHOWN)), HITS_MAX)
+        most = HITS_PLAIN if ask.for_page else HITS_MAX
+        limit = min(max(1, ask.fields.integer("limit", HITS_PLAIN)), most)
         document |= await _search(ask, topic, query, limit)
     return document
 
@@ -140,7 +144,8 @@ _ENDS = {
 }
 
 
-async def rows_of(ask: Ask, topic: str, found: Sequence[Found], characters: int = CHARACTERS_SHOWN) -> list[RecordRow]:
+async def rows_of(ask: Ask, topic: str, found: Sequence[Found], characters: int | None = None) -> list[RecordRow]:
+    characters = characters or (CHARACTERS_SHOWN if ask.for_page else CHARACTERS_TOLD)
     decoder = ask.console.registries.decoder(ask.watched.settings, ask.caller)
     parts = [part for each in found for part in ((each.key, "key", each.headers), (each.value, "value", each.headers))]
     shown = await decoder.shown(parts, characters)
