@@ -6,8 +6,6 @@ from ottla.console.asking import Ask, Done
 from ottla.console.commands import line
 from ottla.model.errors import ApiError, ErrorCode
 
-MIRROR_PREFIX = "mirror."
-
 
 async def show(ask: Ask) -> dict[str, Any]:
     drivers = await ask.console.pipelines.of(ask.watched.settings)
@@ -60,10 +58,14 @@ def _query(told: dict[str, Any], lags: dict[str, Any]) -> dict[str, Any]:
         "watermark": told.get("watermark"),
         "restarts": _number(told.get("restarts")) or 0,
         "error": str(told.get("error") or ""),
-        "graph": [[str(node) for node in graph.get(column, ())] for column in ("sources", "steps", "sinks")]
-        if isinstance(graph, dict)
-        else [],
+        "graph": _graph(graph) if isinstance(graph, dict) else [],
     }
+
+
+def _graph(told: dict[str, Any]) -> list[list[str]]:
+    """From left to right: where rows come from, tables among it, what happens to them, where they go."""
+    columns = (("sources", "tables"), ("steps",), ("sinks",))
+    return [[str(node) for part in column for node in told.get(part, ())] for column in columns]
 
 
 def _number(value: Any) -> float | None:
