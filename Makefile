@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo up test quick coverage test-cluster check fmt bench bench-cluster bench-pipelines bench-spark compat compat-transactions soak docs site dist lock clean
+.PHONY: setup demo up test quick coverage browser test-cluster check fmt bench bench-cluster bench-pipelines bench-spark compat compat-transactions soak docs site dist lock clean
 
 setup: .venv/.ready
 
@@ -21,6 +21,11 @@ test: setup
 
 quick: check
 	$(BIN)/python tools/run_tests.py unit golden
+
+# The console in a real browser: Playwright comes from the index, chromium from the system (`apt-get install chromium`).
+browser: setup
+	$(BIN)/python -c "import playwright" 2>/dev/null || $(BIN)/python -m pip install --quiet "playwright>=1.49"
+	$(BIN)/python -m pytest tests/browser $(ARGS)
 
 coverage: setup
 	$(BIN)/python tools/measure_coverage.py

@@ -25,6 +25,7 @@ MENU = {
     "Start": ("README.md", "docs/first-pipeline.md", "docs/coming-from-kafka.md", "docs/testing-kit.md"),
     "Pipelines": ("docs/pipelines.md", "docs/connectors.md", "docs/steps.md", "docs/spark.md"),
     "Running it": (
+        "docs/console.md",
         "docs/cluster.md",
         "docs/disks.md",
         "docs/moving-partitions.md",

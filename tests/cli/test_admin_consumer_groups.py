@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from ottla.cli.admin.consumer_group_reset import parse_datetime, parse_duration, parse_plans
+from ottla.cli.admin.consumer_group_reset import parse_plans
 from ottla.cli.admin.consumer_group_scope import parse_topic_partitions
 from ottla.cli.common.output import CommandError
 from ottla.cli.main import main
+from ottla.client.group_resets import CannotReset, parse_datetime, parse_duration
 from ottla.model.names import TopicPartition
 from ottla.testing import RunningBroker
 
@@ -242,10 +243,10 @@ def test_times_and_durations() -> None:
     assert parse_duration("PT-1M") == -60_000
     assert parse_duration("-pt1s") == -1000
     for text in ("1970-01-01", "T", "2023-13-01T00:00:00"):
-        with pytest.raises(CommandError, match="--to-datetime"):
+        with pytest.raises(CannotReset, match="--to-datetime"):
             parse_datetime(text)
     for text in ("P", "PT", "1H", "P1H", "PT1D", ""):
-        with pytest.raises(CommandError, match="--by-duration"):
+        with pytest.raises(CannotReset, match="--by-duration"):
             parse_duration(text)
 
 

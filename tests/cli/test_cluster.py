@@ -46,7 +46,8 @@ def runs(pid: int) -> bool:
 
 def test_it_serves_survives_a_broker_and_stops_in_order(tmp_path: Path) -> None:
     port = free_ports(1)[0]
-    options = ["--brokers", "3", "--port", str(port), "--racks", "a,b", "--registry", "0", "--log-level", "info"]
+    options = ["--brokers", "3", "--port", str(port), "--racks", "a,b", "--registry", "0", "--console", "0"]
+    options += ["--log-level", "info"]
     process, log = start(tmp_path, *options)
     assert process.stdout is not None
     try:
@@ -64,10 +65,11 @@ def test_it_serves_survives_a_broker_and_stops_in_order(tmp_path: Path) -> None:
         wait_until(
             lambda: log.read_text().count(registries) == 3, "a registry answers beside every broker", seconds=120
         )
+        wait_until(lambda: "The console is at http://127.0.0.1:" in log.read_text(), "a console answers", seconds=120)
 
         _, victim, *_ = pids(log)
         os.kill(victim, signal.SIGKILL)
-        wait_until(lambda: "broker-1 ended with exit code -9; 6 run on" in log.read_text(), "it is told")
+        wait_until(lambda: "broker-1 ended with exit code -9; 7 run on" in log.read_text(), "it is told")
         producer.produce("news", b"hello again")
         assert producer.flush(60) == 0
         process.send_signal(signal.SIGINT)
@@ -83,7 +85,7 @@ def test_it_serves_survives_a_broker_and_stops_in_order(tmp_path: Path) -> None:
 
 def test_the_children_end_with_a_killed_parent(tmp_path: Path) -> None:
     port = free_ports(1)[0]
-    process, log = start(tmp_path, "--brokers", "1", "--port", str(port), "--registry", "none")
+    process, log = start(tmp_path, "--brokers", "1", "--port", str(port), "--registry", "none", "--console", "none")
     assert process.stdout is not None
     try:
         assert process.stdout.readline(), log.read_text()

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from ottla import __version__
-from ottla.cli.common.error_words import in_words
 from ottla.cli.common.output import complain
 from ottla.cli.names import BY_NAME, BY_SCRIPT, COMMANDS, NOT_YET_BY_NAME, Command, CommandModule
+from ottla.model.error_words import in_words
 from ottla.model.errors import ApiError, OttlaError
 
 EXIT_FAILED = 1

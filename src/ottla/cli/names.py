@@ -40,6 +40,11 @@ COMMANDS: tuple[Command, ...] = (
         ("io.confluent.kafka.schemaregistry.rest.SchemaRegistryMain",),
     ),
     Command(
+        "console",
+        "local.console",
+        "serve a console for browsers: topics, messages, groups, pipelines, schemas, access",
+    ),
+    Command(
         "zookeeper",
         "local.zookeeper",
         "run a ZooKeeper server, where the brokers of a cluster keep their metadata",

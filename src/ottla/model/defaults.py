@@ -7,5 +7,7 @@ DEFAULT_BOOTSTRAP = f"127.0.0.1:{DEFAULT_PORT}"
 
 REGISTRY_PORT = 8081
 """Where clients look for a schema registry."""
+CONSOLE_PORT = 8090
+"""Where the console is, for browsers."""
 REGISTRY_VARIABLE = "OTTLA_REGISTRY"
 DEFAULT_REGISTRY = f"http://127.0.0.1:{REGISTRY_PORT}"

@@ -242,6 +242,21 @@ def describe(plan: Plan) -> dict[str, object]:
     }
 
 
+def graph_of(query: QueryPlan) -> dict[str, list[str]]:
+    """What a query is made of, in few words each: for whoever draws it."""
+    return {
+        "sources": [_in_short(part) for part in query.sources.values()],
+        "tables": [_in_short(part) for part in query.tables.values()],
+        "steps": [step.label for step in query.steps],
+        "sinks": [_in_short(part) for part in query.sinks],
+    }
+
+
+def _in_short(part: SourcePart | SinkPart) -> str:
+    named = _shown(part).get(part.kind)
+    return f"{part.kind} {named if isinstance(named, str) else part.name}"
+
+
 def tree_lines(plan: Plan) -> Iterator[tuple[int, str]]:
     """(depth, text) for people."""
     limits = plan.checked.spec.limits

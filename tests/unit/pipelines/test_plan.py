@@ -7,7 +7,7 @@ import pytest
 from tests.unit.pipelines.samples import checked, small
 
 from ottla.pipelines.errors import FatalFailure
-from ottla.pipelines.plan import Plan, describe, has_batches_without_records, make_plan, tree_lines
+from ottla.pipelines.plan import Plan, describe, graph_of, has_batches_without_records, make_plan, tree_lines
 from ottla.pipelines.steps.sql_text import goes_row_by_row
 from ottla.pipelines.steps.user_code import takes_rows
 from ottla.pipelines.versions import places, with_version
@@ -29,6 +29,16 @@ def test_steps_that_look_at_each_row_by_itself_are_planned_once_in_the_stream() 
     assert (query.name, query.group, query.transactional_id) == (
         "main", "ottla.small.orders", "ottla.small.main",
     )  # fmt: skip
+
+
+def test_a_query_as_a_graph_for_whoever_draws_it() -> None:
+    found = plan()
+    (query,) = found.queries
+    graph = graph_of(query)
+    assert graph["sources"] == [f"topic {part.entry['topic']}" for part in query.sources.values()]
+    assert graph["steps"] == [step.label for step in query.steps]
+    assert len(graph["sinks"]) == len(query.sinks)
+    assert all(isinstance(each, str) for column in graph.values() for each in column)
 
 
 def test_steps_up_to_the_last_stateful_one_are_in_the_stream() -> None:

@@ -9,7 +9,6 @@ from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from ottla.broker.controller.elections import new_partition
-from ottla.broker.controller.placement import Racks, place, start_of
 from ottla.broker.controller.reassignments import target_of
 from ottla.broker.quotas.mutations import Charge
 from ottla.cluster.image import ClusterImage, TopicImage
@@ -18,6 +17,7 @@ from ottla.config.setting import ConfigError
 from ottla.config.topic import validate_topic_overrides
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import CONSUMER_OFFSETS, NO_TOPIC_ID, TRANSACTION_STATE, check_topic_name
+from ottla.model.placement import Racks, place, start_of
 
 PARTITIONS_PER_REQUEST_MAX = 10_000
 USE_DEFAULT = -1

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
-from ottla.broker.security.jwks import KeyKeeper, KeySource
-from ottla.broker.security.sasl import jwt
-from ottla.broker.security.sasl.oauthbearer import BadToken, Holder
+from ottla.broker.security.sasl.oauthbearer import BadToken
 from ottla.config.sasl import SaslSettings
+from ottla.security import jwt
+from ottla.security.holder import Holder
+from ottla.security.jwks import KeyKeeper, KeySource
 
 
 class OAuthTokens:
@@ -31,8 +32,8 @@ class OAuthTokens:
 
         def verify(token: str, now_ms: int) -> Holder | BadToken:
             if keeper is None:
-                return jwt.as_verdict(lambda: jwt.check_unsigned(token, rules, now_ms))
-            return jwt.as_verdict(lambda: jwt.check_signed(token, keeper.keys, rules, now_ms, keeper.missing))
+                return _as_verdict(lambda: jwt.check_unsigned(token, rules, now_ms))
+            return _as_verdict(lambda: jwt.check_signed(token, keeper.keys, rules, now_ms, keeper.missing))
 
         return verify
 
@@ -52,3 +53,10 @@ class OAuthTokens:
             keeper = self._keepers[source] = KeyKeeper(source)
             keeper.start()
         return keeper
+
+
+def _as_verdict(check: Callable[[], Holder]) -> Holder | BadToken:
+    try:
+        return check()
+    except jwt.Untrusted as refusal:
+        return BadToken(str(refusal))

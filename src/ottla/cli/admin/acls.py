@@ -6,7 +6,6 @@ from typing import Protocol, TypeVar
 
 from ottla.cli.admin import acl_options
 from ottla.cli.common.admin_session import run_admin
-from ottla.cli.common.error_words import in_words
 from ottla.cli.common.options import ToolParser, add_connection_options, parse_pairs
 from ottla.cli.common.output import CommandError, print_json
 from ottla.client import acls as remote
@@ -22,6 +21,7 @@ from ottla.model.acls import (
     PatternType,
     ResourcePattern,
 )
+from ottla.model.error_words import in_words
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.rights import Resource
 

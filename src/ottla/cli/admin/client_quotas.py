@@ -6,12 +6,12 @@ from decimal import Decimal
 
 from ottla.cli.admin import scram_configs
 from ottla.cli.common.admin_session import run_admin
-from ottla.cli.common.error_words import in_words
 from ottla.cli.common.options import ToolParser
 from ottla.cli.common.output import CommandError, note, print_json
 from ottla.client.cluster import Cluster
 from ottla.client.quotas import ANY_NAME, AnyName, SetQuotas, alter_client_quotas, describe_client_quotas
 from ottla.config.client_quotas import CLIENT_QUOTAS, IP_QUOTAS
+from ottla.model.error_words import in_words
 from ottla.model.errors import ApiError
 
 TYPES: Mapping[str, str] = {"users": "user", "clients": "client-id", "ips": "ip"}

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from ottla.cli.admin import client_quotas, scram_configs
 from ottla.cli.common.admin_session import run_admin
-from ottla.cli.common.error_words import in_words
 from ottla.cli.common.options import ToolParser, add_connection_options, read_properties
 from ottla.cli.common.output import CommandError, note, print_json
 from ottla.client import admin
 from ottla.client.admin import ConfigSource, Resource, ResourceType
 from ottla.client.cluster import Cluster
 from ottla.client.config_resources import list_config_resources
+from ottla.model.error_words import in_words
 from ottla.model.errors import ApiError
 from ottla.model.names import check_topic_name
 from ottla.protocol.messages.describe_configs import DescribeConfigsResourceResult

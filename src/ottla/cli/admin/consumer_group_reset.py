@@ -3,27 +3,30 @@
 import argparse
 import csv
 import io
-import re
-import time
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping
 
 from ottla.cli.admin.consumer_group_scope import group_ids, partitions_of
-from ottla.cli.common.error_words import in_words
 from ottla.cli.common.options import ToolParser, read_text
 from ottla.cli.common.output import CommandError, complain, print_columns, print_json, warn
-from ottla.client import groups, offsets
+from ottla.client import groups
 from ottla.client.cluster import Cluster
-from ottla.client.offsets import FoundOffset
-from ottla.model.errors import ApiError, ErrorCode
+from ottla.client.group_resets import (
+    CannotReset,
+    Plan,
+    Target,
+    check_inactive,
+    parse_datetime,
+    parse_duration,
+    plan,
+    within_log,
+)
+from ottla.model.error_words import in_words
+from ottla.model.errors import ApiError
 from ottla.model.names import TopicPartition
-
-Plan = dict[TopicPartition, int]
 
 FORMS = (
     "to_earliest", "to_latest", "to_current", "to_offset", "to_datetime", "by_duration", "shift_by", "from_file",
 )  # fmt: skip
-INACTIVE = ("Empty", "Dead")
 
 
 def add_options(parser: ToolParser) -> None:
@@ -70,61 +73,50 @@ async def reset(cluster: Cluster, args: argparse.Namespace) -> int:
     failed = False
     for group_id in await group_ids(cluster, args):
         try:
-            await _check_inactive(cluster, group_id)
-            plan = await _plan(cluster, group_id, args, from_file)
-            refused = await groups.commit_offsets(cluster, group_id, plan) if args.execute and plan else {}
+            await check_inactive(cluster, group_id)
+            wanted = await _plan(cluster, group_id, args, from_file)
+            refused = await groups.commit_offsets(cluster, group_id, wanted) if args.execute and wanted else {}
         except ApiError as error:
             raise CommandError(f"group `{group_id}`: {in_words(error)}") from error
-        except CommandError as error:
+        except (CannotReset, CommandError) as error:
             complain(str(error))
             failed = True
             continue
         for partition, code in refused.items():
             complain(f"group `{group_id}`, {partition}: {in_words(code)}")
         failed = failed or bool(refused)
-        plans[group_id] = {partition: offset for partition, offset in plan.items() if partition not in refused}
+        plans[group_id] = {partition: offset for partition, offset in wanted.items() if partition not in refused}
     _show(plans, args)
     return 1 if failed else 0
-
-
-async def _check_inactive(cluster: Cluster, group_id: str) -> None:
-    try:
-        group = await groups.describe_group(cluster, group_id)
-    except ApiError as error:
-        if error.code == ErrorCode.GROUP_ID_NOT_FOUND:
-            return  # offsets can be set for a group that has yet to begin
-        raise
-    if group.state not in INACTIVE:
-        raise CommandError(
-            f"Assignments can only be reset if the group '{group_id}' is inactive, "
-            f"but the current state is {group.state}."
-        )
 
 
 async def _plan(
     cluster: Cluster, group_id: str, args: argparse.Namespace, from_file: Mapping[str, Plan] | None
 ) -> Plan:
     """The new offset of each partition in scope."""
-    if from_file is not None:
-        if group_id not in from_file:
-            raise CommandError(f"{args.from_file} has no offsets for group `{group_id}`")
-        return await _within_log(cluster, from_file[group_id])
-    committed = {tp: found.offset for tp, found in (await groups.group_offsets(cluster, group_id)).items()}
-    partitions = await _scope(cluster, args, committed)
-    if args.to_offset is not None:
-        return await _within_log(cluster, dict.fromkeys(partitions, args.to_offset))
-    if args.shift_by is not None:
-        return await _within_log(cluster, shifted(partitions, committed, args.shift_by))
-    if args.to_earliest:
-        return await _ask(cluster, partitions, offsets.EARLIEST)
-    if args.to_latest:
-        return await _ask(cluster, partitions, offsets.LATEST)
-    if args.to_current:
-        rest = await _ask(cluster, [tp for tp in partitions if tp not in committed], offsets.LATEST)
-        return {tp: committed[tp] if tp in committed else rest[tp] for tp in partitions}
-    if args.to_datetime is not None:
-        return await _at_time(cluster, partitions, parse_datetime(args.to_datetime))
-    return await _at_time(cluster, partitions, int(time.time() * 1000) - parse_duration(args.by_duration))
+    notes: list[str] = []
+    try:
+        if from_file is not None:
+            if group_id not in from_file:
+                raise CommandError(f"{args.from_file} has no offsets for group `{group_id}`")
+            return await within_log(cluster, from_file[group_id], notes)
+        committed = {tp: found.offset for tp, found in (await groups.group_offsets(cluster, group_id)).items()}
+        return await plan(cluster, committed, await _scope(cluster, args, committed), _target(args), notes)
+    finally:
+        for note in notes:
+            warn(note)
+
+
+def _target(args: argparse.Namespace) -> Target:
+    return Target(
+        earliest=args.to_earliest,
+        latest=args.to_latest,
+        current=args.to_current,
+        offset=args.to_offset,
+        shift=args.shift_by,
+        moment_ms=None if args.to_datetime is None else parse_datetime(args.to_datetime),
+        duration_ms=None if args.by_duration is None else parse_duration(args.by_duration),
+    )
 
 
 async def _scope(
@@ -136,90 +128,6 @@ async def _scope(
     if unknown:
         raise CommandError(f"there is no topic {', '.join(f'`{topic}`' for topic in unknown)}")
     return partitions
-
-
-async def _ask(cluster: Cluster, partitions: Iterable[TopicPartition], timestamp: int) -> Plan:
-    """Offsets that every partition must have."""
-    found = await offsets.list_offsets(cluster, dict.fromkeys(partitions, timestamp)) if partitions else {}
-    plan: Plan = {}
-    for partition, result in sorted(found.items()):
-        if not isinstance(result, FoundOffset) or result.offset is None:
-            reason = in_words(result) if isinstance(result, ErrorCode) else "it has no such offset"
-            raise CommandError(f"{partition}: {reason}")
-        plan[partition] = result.offset
-    return plan
-
-
-async def _at_time(cluster: Cluster, partitions: list[TopicPartition], timestamp: int) -> Plan:
-    """The first record at or after a time; where there is none, the end."""
-    # Below zero lie the protocol's special times; nothing is older than zero.
-    found = await offsets.list_offsets(cluster, dict.fromkeys(partitions, max(timestamp, 0)))
-    without = [tp for tp, result in found.items() if isinstance(result, FoundOffset) and result.offset is None]
-    for partition in sorted(without):
-        warn(f"{partition} has no record that late: taking its end")
-    ends = await _ask(cluster, without, offsets.LATEST)
-    plan: Plan = {}
-    for partition in partitions:
-        result = found[partition]
-        if isinstance(result, ErrorCode):
-            raise CommandError(f"{partition}: {in_words(result)}")
-        plan[partition] = ends[partition] if result.offset is None else result.offset
-    return plan
-
-
-async def _within_log(cluster: Cluster, wanted: Plan) -> Plan:
-    """Offsets that lie outside the log move to its nearer end."""
-    starts = await _ask(cluster, wanted, offsets.EARLIEST)
-    ends = await _ask(cluster, wanted, offsets.LATEST)
-    plan: Plan = {}
-    for partition, offset in sorted(wanted.items()):
-        plan[partition] = min(max(offset, starts[partition]), ends[partition])
-        if plan[partition] != offset:
-            side = "lower than the first" if offset < plan[partition] else "higher than the last"
-            warn(f"{partition}: offset {offset} is {side} one, taking {plan[partition]}")
-    return plan
-
-
-def shifted(partitions: Iterable[TopicPartition], committed: Mapping[TopicPartition, int], by: int) -> Plan:
-    plan: Plan = {}
-    for partition in partitions:
-        if partition not in committed:
-            raise CommandError(f"{partition}: the group has no offset there to shift from")
-        plan[partition] = committed[partition] + by
-    return plan
-
-
-def parse_datetime(text: str) -> int:
-    """Milliseconds since 1970 for `2026-01-31T12:00:00.000`, which is UTC unless it ends in Z or an offset."""
-    try:
-        if "T" not in text:
-            raise ValueError
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise CommandError(
-            f"--to-datetime wants YYYY-MM-DDTHH:mm:SS.sss, with Z or +01:00 if you like, not `{text}`"
-        ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1000)
-
-
-_SIGNED = r"([-+]?\d+)"
-_DURATION = re.compile(
-    rf"([-+]?)P(?:{_SIGNED}D)?(?:T(?=[-+\d])(?:{_SIGNED}H)?(?:{_SIGNED}M)?(?:([-+]?\d+(?:[.,]\d{{0,9}})?)S)?)?",
-    re.IGNORECASE,
-)
-
-
-def parse_duration(text: str) -> int:
-    """Milliseconds of an ISO 8601 duration in days, hours, minutes and seconds."""
-    match = _DURATION.fullmatch(text.strip())
-    if match is None or not any(match.groups()[1:]):
-        raise CommandError(f"--by-duration wants PnDTnHnMnS, such as P1D or PT1H30M, not `{text}`")
-    sign, days, hours, minutes, seconds = match.groups()
-    total = int(days or 0) * 86_400 + int(hours or 0) * 3_600 + int(minutes or 0) * 60
-    total_ms = total * 1000 + round(float((seconds or "0").replace(",", ".")) * 1000)
-    return -total_ms if sign == "-" else total_ms
 
 
 def parse_plans(text: str, group_ids: list[str]) -> dict[str, Plan]:

@@ -5,12 +5,12 @@ import sys
 from typing import NamedTuple
 
 from ottla.cli.admin.consumer_group_scope import group_ids
-from ottla.cli.common.error_words import in_words
 from ottla.cli.common.output import complain, print_columns, print_json
 from ottla.client import groups, offsets
 from ottla.client.cluster import Cluster
 from ottla.client.groups import CommittedOffset, GroupDescription, MemberDescription
 from ottla.client.offsets import FoundOffset
+from ottla.model.error_words import in_words
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
 

@@ -7,11 +7,11 @@ from ottla.broker.coordination.patterns import compile_pattern
 from ottla.cli.admin import consumer_group_reset, consumer_group_views
 from ottla.cli.admin.consumer_group_scope import CONSUMER_PROTOCOL_TYPES, group_ids, partitions_of
 from ottla.cli.common.admin_session import run_admin
-from ottla.cli.common.error_words import in_words
 from ottla.cli.common.options import ToolParser, add_connection_options
 from ottla.cli.common.output import CommandError, complain, print_columns, print_json
 from ottla.client import groups
 from ottla.client.cluster import Cluster
+from ottla.model.error_words import in_words
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
 

@@ -7,11 +7,11 @@ import datetime
 from collections.abc import Sequence
 
 from ottla.cli.common.admin_session import run_admin
-from ottla.cli.common.error_words import in_words
 from ottla.cli.common.options import ToolParser, add_connection_options
 from ottla.cli.common.output import CommandError, print_json
 from ottla.client.cluster import Cluster
 from ottla.client.delegation_tokens import Principal, create_token, describe_tokens, expire_token, renew_token
+from ottla.model.error_words import in_words
 from ottla.model.errors import ApiError
 from ottla.protocol.messages.describe_delegation_token import DescribedDelegationToken
 

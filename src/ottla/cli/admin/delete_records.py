@@ -5,11 +5,11 @@ import json
 from collections.abc import Sequence
 
 from ottla.cli.common.admin_session import run_admin
-from ottla.cli.common.error_words import in_words
 from ottla.cli.common.options import ToolParser, add_connection_options, read_text
 from ottla.cli.common.output import CommandError, print_json
 from ottla.client import offsets
 from ottla.client.cluster import Cluster
+from ottla.model.error_words import in_words
 from ottla.model.errors import ErrorCode
 from ottla.model.names import TopicPartition
 

@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Sequence
 
 from ottla.cli.common.admin_session import run_admin
-from ottla.cli.common.error_words import in_words
 from ottla.cli.common.offset_times import TIMES, parse_time
 from ottla.cli.common.options import ToolParser, add_connection_options
 from ottla.cli.common.output import CommandError, print_json, warn
@@ -13,6 +12,7 @@ from ottla.cli.common.topic_filter import TopicPattern, choose_topics
 from ottla.client import admin, offsets
 from ottla.client.cluster import Cluster
 from ottla.client.offsets import FoundOffset
+from ottla.model.error_words import in_words
 from ottla.model.errors import ErrorCode
 from ottla.model.names import TopicPartition
 

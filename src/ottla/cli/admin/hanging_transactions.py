@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ottla.cli.common.error_words import in_words
 from ottla.cli.common.output import CommandError, print_json
 from ottla.client import admin, transactions
 from ottla.client.cluster import Cluster
+from ottla.model.error_words import in_words
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
 from ottla.protocol.messages.describe_producers import ProducerState

@@ -5,12 +5,12 @@ import json
 from collections.abc import Mapping, Sequence
 
 from ottla.cli.common.admin_session import run_admin
-from ottla.cli.common.error_words import in_words
 from ottla.cli.common.options import ToolParser, add_connection_options, read_text
 from ottla.cli.common.output import CommandError, complain, print_json
 from ottla.client import replicas
 from ottla.client.cluster import Cluster
 from ottla.client.replicas import ElectionType
+from ottla.model.error_words import in_words
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
 

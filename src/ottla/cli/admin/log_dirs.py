@@ -4,11 +4,11 @@ import argparse
 from collections.abc import Sequence
 
 from ottla.cli.common.admin_session import run_admin
-from ottla.cli.common.error_words import in_words
 from ottla.cli.common.options import ToolParser, add_connection_options
 from ottla.cli.common.output import CommandError, print_json
 from ottla.client import admin
 from ottla.client.cluster import Cluster, error_code
+from ottla.model.error_words import in_words
 from ottla.model.names import TopicPartition
 from ottla.protocol.messages.describe_log_dirs import DescribeLogDirsResult
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from ottla.cli.admin import reassignment_plans as plans
 from ottla.cli.admin import reassignment_progress as progress
-from ottla.cli.admin import reassignment_throttles as throttles
 from ottla.cli.common.admin_session import run_admin
-from ottla.cli.common.error_words import in_words
 from ottla.cli.common.options import ToolParser, add_connection_options, read_text
 from ottla.cli.common.output import CommandError, print_json
 from ottla.client import admin, replicas
+from ottla.client import replication_throttles as throttles
 from ottla.client.cluster import Cluster
+from ottla.model.error_words import in_words
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
 
@@ -185,7 +185,7 @@ async def _throttle(cluster: Cluster, args: argparse.Namespace, plan: plans.Plan
     if limits and not args.json:
         print("Warning: run --verify until the reassignment is done: it takes the throttle away.")
     if between_brokers is not None and between_brokers != UNLIMITED:
-        await throttles.throttle_moves(cluster, plan, held, between_brokers)
+        await throttles.throttle_moves(cluster, plans.brokers_of(plan), held, between_brokers)
         if not args.json:
             print(f"The inter-broker throttle limit was set to {between_brokers} B/s")
     if between_directories is not None and between_directories != UNLIMITED:

@@ -5,11 +5,11 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ottla.broker.controller.placement import place
 from ottla.cli.common.output import CommandError
 from ottla.client.admin import TopicDescription
 from ottla.model.errors import ApiError
 from ottla.model.names import TopicPartition
+from ottla.model.placement import place
 
 FORMAT_VERSION = 1
 ANY_DIRECTORY = "any"
@@ -116,6 +116,11 @@ def current_plan(topics: Sequence[TopicDescription]) -> Plan:
         for topic in topics
         for found in topic.partitions
     }
+
+
+def brokers_of(plan: Plan) -> dict[TopicPartition, list[int]]:
+    """A plan without its directories."""
+    return {partition: placed.replicas for partition, placed in plan.items()}
 
 
 def anywhere(replicas: Sequence[int]) -> Placed:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from ottla.cli.admin.replica_comparison import Batch, batches_in, compare
 from ottla.cli.common.admin_session import run_admin
-from ottla.cli.common.error_words import in_words
 from ottla.cli.common.offset_times import parse_time
 from ottla.cli.common.options import ToolParser, add_connection_options
 from ottla.cli.common.output import CommandError, print_json
@@ -17,6 +16,7 @@ from ottla.client import admin, offsets
 from ottla.client.cluster import Cluster, error_code
 from ottla.client.errors import ClientError
 from ottla.client.offsets import FoundOffset
+from ottla.model.error_words import in_words
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition, by_topic
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic

@@ -13,9 +13,9 @@ from urllib.parse import quote
 from ottla.cli.common.options import ToolParser, read_text
 from ottla.cli.common.output import CommandError, note, print_columns, print_json
 from ottla.cli.common.passwords import LOGIN_SOURCES, login_from, warn_of_clear_login
-from ottla.cli.common.schema_differences import differences
 from ottla.model.defaults import DEFAULT_REGISTRY, REGISTRY_VARIABLE
 from ottla.registry.client import RegistryClient
+from ottla.registry.differences import differences
 from ottla.registry.errors import Code, RegistryError
 
 EXAMPLES = """

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from ottla.cli.admin import topic_description
 from ottla.cli.common.admin_session import run_admin
-from ottla.cli.common.error_words import in_words
 from ottla.cli.common.options import ToolParser, add_connection_options, parse_pairs
 from ottla.cli.common.output import CommandError, note, print_json, warn
 from ottla.cli.common.topic_filter import choose_topics
 from ottla.client import admin, replicas
 from ottla.client.cluster import Cluster
 from ottla.client.errors import UnsupportedByBroker
+from ottla.model.error_words import in_words
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import NO_TOPIC_ID, TopicPartition, format_topic_id, parse_topic_id
 

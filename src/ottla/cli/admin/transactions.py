@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from ottla.cli.admin import hanging_transactions
 from ottla.cli.admin.hanging_transactions import print_table
 from ottla.cli.common.admin_session import run_admin
-from ottla.cli.common.error_words import in_words
 from ottla.cli.common.options import CommandParser, ToolParser, add_connection_options
 from ottla.cli.common.output import CommandError
 from ottla.client import transactions
 from ottla.client.cluster import Cluster
+from ottla.model.error_words import in_words
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
 from ottla.model.sentinels import NO_OFFSET

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from ottla.broker.security.sasl.scram_changes import Deletion, ScramAlteration
 from ottla.broker.security.sasl.scram_credentials import BY_NUMBER, MECHANISMS
 from ottla.cli.common.admin_session import run_admin
-from ottla.cli.common.error_words import in_words
 from ottla.cli.common.options import CommandParser, ToolParser, add_connection_options
 from ottla.cli.common.output import CommandError, print_json
 from ottla.cli.common.passwords import SOURCES, password_from
@@ -24,6 +23,7 @@ from ottla.cli.common.scram import (
 from ottla.client.cluster import Cluster
 from ottla.client.scram_users import ScramUsers, alter_scram_users, describe_scram_users
 from ottla.config.load import load_settings
+from ottla.model.error_words import in_words
 from ottla.model.errors import ApiError
 
 EXAMPLES = """

@@ -1,6 +1,5 @@
 """Values with a schema as console tools read and print them: JSON on the terminal, its format in the topic."""
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from typing import IO, Any, BinaryIO
@@ -11,9 +10,9 @@ from ottla.cli.common.passwords import login_from
 from ottla.cli.data.console_reader import LineReader
 from ottla.cli.data.own_code import Record
 from ottla.model.defaults import DEFAULT_REGISTRY, REGISTRY_VARIABLE
-from ottla.registry.client import RegistryClient, RegistrySchema
-from ottla.registry.framing import KEY_HEADER, VALUE_HEADER, id_prefix, read_id, read_indexes, write_indexes
-from ottla.registry.schemas.parsed import Referenced
+from ottla.registry.client import RegistryClient
+from ottla.registry.framing import KEY_HEADER, VALUE_HEADER, id_prefix, read_id
+from ottla.registry.schemas.values import Codec, codec_of
 
 LOGIN = "basic.auth.user.info"
 _READER_PROPERTIES = (
@@ -32,97 +31,12 @@ def registry_of(properties: Mapping[str, str]) -> RegistryClient:
     )
 
 
-def codec_of(schema: RegistrySchema) -> "_Codec":
-    references = [Referenced(name, text) for name, text in schema.references]
-    if schema.schema_type == "AVRO":
-        return _AvroCodec(schema, references)
-    return _JsonCodec(schema, references) if schema.schema_type == "JSON" else _ProtobufCodec(schema, references)
-
-
-class _Codec:
-    """`decode` to a JSON text, `encode` from one."""
-
-    def decode(self, data: bytes, start: int) -> str:
-        raise NotImplementedError
-
-    def encode(self, text: str) -> bytes:
-        raise NotImplementedError
-
-
-class _AvroCodec(_Codec):
-    def __init__(self, schema: RegistrySchema, references: list[Referenced]) -> None:
-        from ottla.registry.schemas.avro import parse_avro
-
-        self._root = parse_avro(schema.text, references).root
-
-    def decode(self, data: bytes, start: int) -> str:
-        from ottla.registry.schemas.avro_json import to_document
-
-        return json.dumps(to_document(self._root, data, start), separators=(",", ":"), ensure_ascii=False)
-
-    def encode(self, text: str) -> bytes:
-        from ottla.registry.schemas.avro_json import from_document
-
-        return from_document(self._root, json.loads(text))
-
-
-class _JsonCodec(_Codec):
-    def __init__(self, schema: RegistrySchema, references: list[Referenced]) -> None:
-        from jsonschema.validators import Draft7Validator, validator_for
-        from referencing import Registry, Resource
-        from referencing.jsonschema import DRAFT7
-
-        document = json.loads(schema.text)
-        resources = [(each.name, Resource.from_contents(json.loads(each.text), DRAFT7)) for each in references]
-        kind: Any = validator_for(document, default=Draft7Validator)
-        self._validator = kind(document, registry=Registry().with_resources(resources))
-
-    def decode(self, data: bytes, start: int) -> str:
-        return json.dumps(json.loads(data[start:]), separators=(",", ":"), ensure_ascii=False)
-
-    def encode(self, text: str) -> bytes:
-        document = json.loads(text)
-        self._validator.validate(document)
-        return text.encode()
-
-
-class _ProtobufCodec(_Codec):
-    def __init__(self, schema: RegistrySchema, references: list[Referenced]) -> None:
-        from google.protobuf import descriptor_pool, json_format, message_factory
-
-        from ottla.registry.schemas.protobuf import parse_protobuf
-        from ottla.registry.schemas.protoc import MAIN
-
-        pool = descriptor_pool.DescriptorPool()
-        for file in parse_protobuf(schema.text, references).files.values():
-            pool.Add(file)
-        self._file = pool.FindFileByName(MAIN)
-        self._make = message_factory.GetMessageClass
-        self._json = json_format
-
-    def _message(self, indexes: list[int]) -> Any:
-        messages = list(self._file.message_types_by_name.values())
-        found = messages[indexes[0]]
-        for number in indexes[1:]:
-            found = found.nested_types[number]
-        return self._make(found)
-
-    def decode(self, data: bytes, start: int) -> str:
-        indexes, at = read_indexes(data, start)
-        message = self._message(indexes).FromString(data[at:])
-        return str(self._json.MessageToJson(message, indent=None, preserving_proto_field_name=True))
-
-    def encode(self, text: str) -> bytes:
-        message = self._json.Parse(text, self._message([0])())
-        return write_indexes([0]) + bytes(message.SerializeToString())
-
-
 class SchemaFormatter:
     """For `--formatter`: key and value as JSON, each by the schema that its id names."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._registry = registry_of(properties)
-        self._codecs: dict[int | str, _Codec] = {}
+        self._codecs: dict[int | str, Codec] = {}
         self._print_key = properties.get("print.key", "false").lower() == "true"
         self._print_ids = properties.get("print.schema.ids", "false").lower() == "true"
         self._string_key = properties.get("key.deserializer", "").endswith("StringDeserializer")
@@ -168,7 +82,7 @@ class SchemaReader:
             self._value = self._serializer(properties, "value", topic)
             self._key = self._serializer(properties, "key", topic) if has_keys and not string_key else None
 
-    def _serializer(self, properties: Mapping[str, str], part: str, topic: str) -> "tuple[bytes, _Codec]":
+    def _serializer(self, properties: Mapping[str, str], part: str, topic: str) -> tuple[bytes, Codec]:
         subject = properties.get(f"{part}.subject.name") or f"{topic}-{part}"
         if f"{part}.schema.id" in properties:
             schema = self._registry.schema(int(properties[f"{part}.schema.id"]))

@@ -9,9 +9,11 @@ from types import FrameType
 
 from ottla.cli.common.options import ToolParser
 from ottla.cli.common.output import CommandError, note
+from ottla.cli.local import console_child as consoles
 from ottla.cli.local import secure
 from ottla.cli.local.broker_process import LOCAL_METRICS, NO_WAITING
-from ottla.cli.local.cluster_children import Child, broker_child, registry_child, zookeeper_child
+from ottla.cli.local.cluster_children import Child, broker_child, console_child, registry_child, zookeeper_child
+from ottla.cli.local.console_child import add_console
 from ottla.cli.local.log_format import add_log_format, add_log_level
 from ottla.cli.local.registry_child import add_registry, refuse_exposed, wanted
 from ottla.cli.local.registry_child import broker_settings as registry_settings
@@ -64,7 +66,8 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla cluster") -> int:
             bootstrap = ",".join(_addresses(args))
             print(bootstrap, flush=True)
             note(f"{args.brokers} brokers serve; export {BOOTSTRAP_VARIABLE}={bootstrap}")
-            _start_registries(args, children, bootstrap)
+            registries = _start_registries(args, children, bootstrap)
+            _start_console(args, children, bootstrap, registries)
             if args.secured is not None:
                 note(secure.instructions(args.secured, bootstrap))
         _watch(children, stopping)
@@ -99,6 +102,7 @@ def _parse(argv: Sequence[str] | None, prog: str) -> argparse.Namespace:
         "--secure", action="store_true", help="encrypt, and let nobody in but the user that is made at the first start"
     )
     add_registry(parser, more=" beside the first broker; those of the others follow")
+    add_console(parser)
     add_log_level(parser, "warning")
     add_log_format(parser)
     args = parser.parse(argv)
@@ -131,12 +135,12 @@ def _start(args: argparse.Namespace, children: list[Child], stopping: threading.
     _wait_for(brokers, stopping)
 
 
-def _start_registries(args: argparse.Namespace, children: list[Child], bootstrap: str) -> None:
+def _start_registries(args: argparse.Namespace, children: list[Child], bootstrap: str) -> list[str]:
     """One beside every broker. Where a port is taken the cluster runs with those that there are, and says so."""
     address = wanted(args.registry)
+    urls: list[str] = []
     if address is None:
-        return
-    urls = []
+        return urls
     for offset in range(args.brokers):
         own = address._replace(port=address.port + offset if address.port else 0)
         try:
@@ -149,6 +153,20 @@ def _start_registries(args: argparse.Namespace, children: list[Child], bootstrap
         urls.append(f"{'http' if args.secured is None else 'https'}://{own}")
     if urls:
         note(f"schema registries: schema.registry.url={','.join(urls)}")
+    return urls
+
+
+def _start_console(args: argparse.Namespace, children: list[Child], bootstrap: str, registries: list[str]) -> None:
+    """Where its port is taken the cluster runs without one, and says so."""
+    address = consoles.wanted(args.console)
+    if address is None:
+        return
+    reason = consoles.why_not(address)
+    if reason:
+        note(f"no console: {reason}; choose another port with --console HOST:PORT")
+        return
+    children.append(console_child(bootstrap, address, ",".join(registries), args.secured, args.log_level))
+    note(f"console, in a browser: {'http' if args.secured is None else 'https'}://{address}")
 
 
 def broker_settings(args: argparse.Namespace, number: int, connect: str) -> list[str]:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import IO
 
 from ottla.cli.local import secure
+from ottla.cli.local.console_child import ANSWERS as CONSOLE_ANSWERS
+from ottla.cli.local.console_child import command as console_command
 from ottla.cli.local.registry_child import ANSWERS as REGISTRY_ANSWERS
 from ottla.cli.local.registry_child import command as registry_command
 from ottla.cluster.zookeeper_server import command, write_config
@@ -113,6 +115,13 @@ def registry_child(
 ) -> Child:
     program = registry_command(bootstrap, address, secured, log_level)
     return Child(f"registry-{number}", program, _COLOURS[(number - 1) % len(_COLOURS)], serves=REGISTRY_ANSWERS)
+
+
+def console_child(
+    bootstrap: str, address: HttpAddress, registry: str, secured: secure.Secured | None, log_level: str
+) -> Child:
+    program = console_command(bootstrap, address, registry, secured, log_level)
+    return Child("console", program, 90, serves=CONSOLE_ANSWERS)
 
 
 def zookeeper_child(data_dir: Path, *, log_level: str) -> tuple[Child, str]:

@@ -11,6 +11,7 @@ from ottla.cli.local.broker_process import (
     NO_WAITING,
     run_broker,
 )
+from ottla.cli.local.console_child import ConsoleChild, add_console, console_lines
 from ottla.cli.local.log_format import add_log_format, add_log_level
 from ottla.cli.local.registry_child import RegistryChild, add_registry, refuse_exposed, registry_lines
 from ottla.config.load import load_settings
@@ -40,6 +41,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla up") -> int:
         "--secure", action="store_true", help="encrypt, and let nobody in but the user that is made at the first start"
     )
     add_registry(parser)
+    add_console(parser)
     add_log_level(parser, "warning")
     add_log_format(parser)
     args = parser.parse(argv)
@@ -51,6 +53,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla up") -> int:
         own += secure.broker_settings(secured, f"{host}:{args.port}", host, in_cluster=False)
     registry = RegistryChild(args.registry, secured, args.log_level)
     own += registry.broker_settings()
+    console = ConsoleChild(args.console, secured, args.log_level)
     settings = load_settings(None, [*own, *args.settings])
     refuse_exposed(registry.address, secured, meant=settings.ottla_allow_unauthenticated_listeners)
     if secured is not None:
@@ -66,12 +69,15 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla up") -> int:
         registry.start(addresses[0])
         print(welcome(addresses[0], ", ".join(settings.data_dirs), secured), flush=True)
         print(registry_lines(registry), flush=True)
+        console.start(addresses[0], "" if registry.why_not else registry.url)
+        print(console_lines(console), flush=True)
         if metrics:
             print(f"\n  What it counts, for Prometheus: {metrics[0]}", flush=True)
 
     try:
         return run_broker(settings, announce=announce, log_level=args.log_level, form=args.log_format)
     finally:
+        console.stop()
         registry.stop()
 
 

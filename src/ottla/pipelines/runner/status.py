@@ -3,6 +3,7 @@
 import time
 from typing import Any
 
+from ottla.pipelines.plan import graph_of
 from ottla.pipelines.runner.supervisor import SupervisedPipeline, SupervisedQuery, Supervisor
 
 
@@ -44,4 +45,6 @@ def _query_status(supervisor: Supervisor, pipeline: SupervisedPipeline, query: S
         "watermark": progress.watermark,
         "restarts": query.restarts,
         "error": query.last_error,
+        "graph": graph_of(query.plan),
+        "dead_letter_topic": query.plan.dead_letter,
     }

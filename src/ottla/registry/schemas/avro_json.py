@@ -19,8 +19,8 @@ class BadAvro(ValueError):
 
 
 class _Bytes:
-    def __init__(self, data: bytes, at: int) -> None:
-        self.data, self.at = data, at
+    def __init__(self, data: bytes, at: int, tagged: bool) -> None:
+        self.data, self.at, self.tagged = data, at, tagged
 
     def take(self, count: int) -> bytes:
         found = self.data[self.at : self.at + count]
@@ -37,9 +37,12 @@ class _Bytes:
         return found
 
 
-def to_document(schema: AvroType, data: bytes, start: int = 0) -> Any:
-    """The value as a document; all bytes have to be used."""
-    source = _Bytes(data, start)
+def to_document(schema: AvroType, data: bytes, start: int = 0, *, tagged: bool = True) -> Any:
+    """The value as a document; all bytes have to be used.
+
+    `tagged` says of unions which branch it is, `{"string": "x"}`, as Avro's JSON does; without it they are plain `"x"`.
+    """
+    source = _Bytes(data, start, tagged)
     found = _read(schema, source)
     if source.at != len(data):
         raise BadAvro(f"{len(data) - source.at} bytes are left over after the value")
@@ -77,7 +80,7 @@ def _read(kind: AvroType, source: _Bytes) -> Any:
         case "union":
             branch = _at(kind.branches, source.integer(), "branch")
             value = _read(branch, source)
-            return None if branch.kind == "null" else {branch.name or branch.kind: value}
+            return {branch.name or branch.kind: value} if source.tagged and branch.kind != "null" else value
     return {field.name: _read(field.type, source) for field in kind.fields}
 
 

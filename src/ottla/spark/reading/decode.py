@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from ottla.protocol.aborted import AbortedWalk
 from ottla.protocol.compression import Buffer, Codec, decompress
 from ottla.protocol.errors import CorruptBatch
-from ottla.protocol.records import BATCH_OVERHEAD, BatchHeader, check_crc, decode_batch, iterate_batches
+from ottla.protocol.records import BATCH_OVERHEAD, BatchHeader, check_crc, iterate_batches
 from ottla.spark.kernel.arrow import Column, binary_column, buffer, column, constant_text, int32_column
 from ottla.spark.kernel.choice import chosen_kernel
 from ottla.spark.kernel.interface import REASONS, ChunkCapacity, Columns, Cursor, Kernel, Status, cursor
@@ -32,7 +33,6 @@ CHUNK_BYTES = 8 * 1024 * 1024
 """Values of one Arrow batch, at most, unless one record alone is larger."""
 
 _CREATE_TIME, _LOG_APPEND_TIME = 0, 1
-_ABORT_MARKER = b"\x00\x00\x00\x00"  # a control record's key: version 0, then the kind, 0 for abort
 
 
 class Decoder:
@@ -69,7 +69,7 @@ class Decoder:
 
     def feed(self, records: Buffer, aborted: Sequence[tuple[int, int]] = ()) -> Iterator[pa.RecordBatch]:
         """`aborted` holds (producer id, first offset) of the aborted transactions, as in the fetch response."""
-        transactions = _AbortedWalk(aborted)
+        transactions = AbortedWalk(aborted)
         for position, header in iterate_batches(records):
             if self.done:
                 return
@@ -84,7 +84,7 @@ class Decoder:
         """The rows that did not yet fill a batch, or None."""
         return self._rows.take()
 
-    def _wants(self, records: Buffer, position: int, header: BatchHeader, transactions: "_AbortedWalk") -> bool:
+    def _wants(self, records: Buffer, position: int, header: BatchHeader, transactions: AbortedWalk) -> bool:
         if header.is_control:
             if self._committed:
                 transactions.pass_marker(records, position, header)
@@ -126,29 +126,6 @@ def _codec(header: BatchHeader) -> Codec:
         return Codec(header.codec)
     except ValueError:
         raise CorruptBatch(f"compression codec {header.codec} is unknown") from None
-
-
-class _AbortedWalk:
-    """Whose records do not count, from batch to batch of one fetch response."""
-
-    def __init__(self, aborted: Sequence[tuple[int, int]]) -> None:
-        self._waiting = sorted(aborted, key=lambda entry: entry[1], reverse=True)
-        self._aborting: set[int] = set()
-
-    def covers(self, header: BatchHeader) -> bool:
-        self._begin_up_to(header.last_offset)
-        return header.producer_id in self._aborting
-
-    def pass_marker(self, records: Buffer, position: int, header: BatchHeader) -> None:
-        self._begin_up_to(header.last_offset)
-        if header.producer_id in self._aborting:
-            key = next((record.key for record in decode_batch(records, position)), None)
-            if key == _ABORT_MARKER:
-                self._aborting.discard(header.producer_id)
-
-    def _begin_up_to(self, offset: int) -> None:
-        while self._waiting and self._waiting[-1][1] <= offset:
-            self._aborting.add(self._waiting.pop()[0])
 
 
 class _RowBuilder:

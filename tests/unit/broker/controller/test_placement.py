@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.broker.controller.placement import place, start_of
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.placement import place, start_of
 
 BROKERS = st.sets(st.integers(0, 50), min_size=1, max_size=9)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.security import audit as module
 from ottla.broker.security.access_control import AccessControl
 from ottla.broker.security.acls.authorizer import Decision
 from ottla.broker.security.audit import AuditLog
@@ -19,6 +18,7 @@ from ottla.config.load import settings_from
 from ottla.model.acls import AclEntry, Permission, ResourcePattern
 from ottla.model.rights import Operation, Resource
 from ottla.protocol.apis import ApiKey
+from ottla.security import rolled_lines as module
 from ottla.telemetry import catalogue
 from ottla.telemetry.registry import Telemetry
 
@@ -97,14 +97,14 @@ def test_a_slow_disk_holds_nobody_up_and_what_is_missing_is_told(
 ) -> None:
     path, gate, began = tmp_path / "audit.log", threading.Event(), threading.Event()
     log = AuditLog(str(path), 100_000, 1, room=2)
-    write = log._write
+    write = log.lines._write
 
     def slow(entries: list[Any]) -> None:
         began.set()
         assert gate.wait(30)
         write(entries)
 
-    monkeypatch.setattr(log, "_write", slow)
+    monkeypatch.setattr(log.lines, "_write", slow)
     log.note(decision("first"))
     assert began.wait(30)
     for number in range(5):

@@ -7,6 +7,7 @@ import pytest
 
 from ottla.cli.admin.reassignment_plans import (
     as_document,
+    brokers_of,
     current_plan,
     parse_broker_list,
     parse_plan,
@@ -20,10 +21,10 @@ from ottla.cli.admin.reassignment_progress import (
     partition_progress,
     wanted_directories,
 )
-from ottla.cli.admin.reassignment_throttles import FOLLOWER_REPLICAS, LEADER_REPLICAS, brokers_in, throttled_replicas
 from ottla.cli.common.output import CommandError
 from ottla.client.admin import PartitionDescription, TopicDescription
 from ottla.client.replicas import Reassignment
+from ottla.client.replication_throttles import FOLLOWER_REPLICAS, LEADER_REPLICAS, brokers_in, throttled_replicas
 from ottla.model.names import TopicPartition
 from ottla.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -141,7 +142,7 @@ def test_progress_of_directories() -> None:
 
 
 def test_who_is_throttled() -> None:
-    plan = parse_plan(plan_text(entry(0, [3, 1]), entry(1, [1, 2])))
+    plan = brokers_of(parse_plan(plan_text(entry(0, [3, 1]), entry(1, [1, 2]))))
     current = {A0: [1, 2], A1: [2, 1]}
     assert throttled_replicas(plan, current) == {"a": {LEADER_REPLICAS: "0:1,0:2", FOLLOWER_REPLICAS: "0:3"}}
     assert brokers_in(plan, current) == [1, 2, 3]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ottla.broker.security.sasl.verdicts import Accepted, Challenge, Refused, Verdict
+from ottla.security.holder import Holder
 
 NAME = "OAUTHBEARER"
 _MESSAGE = re.compile(
@@ -17,13 +18,6 @@ _MESSAGE = re.compile(
 )
 _BEARER = re.compile(r"(?i:bearer)[ ]+(?P<token>[-_~+/.A-Za-z0-9]+=*)")
 _INVALID_TOKEN = '{"status":"invalid_token"}'  # noqa: S105 (an answer, no secret)
-
-
-class Holder(NamedTuple):
-    """Whom a token that is in order speaks of, and until when."""
-
-    user: str
-    expires_ms: int
 
 
 class BadToken(NamedTuple):

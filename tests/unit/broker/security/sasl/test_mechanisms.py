@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.broker.security.sasl.oauthbearer import BadToken, Holder, OAuthBearer
+from ottla.broker.security.sasl.oauthbearer import BadToken, OAuthBearer
 from ottla.broker.security.sasl.plain import Plain
 from ottla.broker.security.sasl.scram import Known, Scram
 from ottla.broker.security.sasl.scram_credentials import (
@@ -29,6 +29,7 @@ from ottla.broker.security.sasl.scram_credentials import (
 from ottla.broker.security.sasl.verdicts import Accepted, Challenge, Mechanism, Refused, Verdict
 from ottla.client import sasl as client
 from ottla.client.errors import AuthenticationFailed
+from ottla.security.holder import Holder
 
 NOW = 1_000_000
 DECOY = b"a secret of this broker"

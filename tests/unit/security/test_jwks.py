@@ -15,12 +15,12 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from tests.virtual_time import run_virtually
 
-from ottla.broker.security import jwks
-from ottla.broker.security.jwks import KeyKeeper, KeySource, NoKeys, read_keys
 from ottla.http.address import HttpAddress
 from ottla.http.application import Served, application
 from ottla.http.limits import HttpLimits
 from ottla.http.thread import HttpThread
+from ottla.security import jwks
+from ottla.security.jwks import KeyKeeper, KeySource, NoKeys, read_keys
 from ottla.testing.tls import Certificates
 from ottla.tls.authority import LOCAL_HOSTS
 

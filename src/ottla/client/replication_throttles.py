@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ottla.cli.admin.reassignment_plans import Plan
 from ottla.client import admin
 from ottla.client.admin import Resource, ResourceType
 from ottla.client.cluster import Cluster
@@ -17,13 +16,13 @@ LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 Replicas = Mapping[TopicPartition, Sequence[int]]
 
 
-def throttled_replicas(plan: Plan, current: Replicas) -> dict[str, dict[str, str]]:
+def throttled_replicas(plan: Replicas, current: Replicas) -> dict[str, dict[str, str]]:
     """The settings of each topic that tell whose traffic counts: all old replicas may send, the new ones receive."""
     sending: dict[str, list[str]] = {}
     receiving: dict[str, list[str]] = {}
-    for (topic, number), placed in sorted(plan.items()):
+    for (topic, number), replicas in sorted(plan.items()):
         old = current[TopicPartition(topic, number)]
-        added = [broker for broker in placed.replicas if broker not in old]
+        added = [broker for broker in replicas if broker not in old]
         if added:
             sending.setdefault(topic, []).extend(f"{number}:{broker}" for broker in old)
             receiving.setdefault(topic, []).extend(f"{number}:{broker}" for broker in added)
@@ -33,15 +32,15 @@ def throttled_replicas(plan: Plan, current: Replicas) -> dict[str, dict[str, str
     }
 
 
-def brokers_in(plan: Plan, current: Replicas) -> list[int]:
+def brokers_in(plan: Replicas, current: Replicas) -> list[int]:
     """Brokers that send or receive for this plan."""
     return sorted(
-        {broker for placed in plan.values() for broker in placed.replicas}
+        {broker for replicas in plan.values() for broker in replicas}
         | {broker for partition in plan for broker in current[partition]}
     )
 
 
-async def throttle_moves(cluster: Cluster, plan: Plan, current: Replicas, bytes_per_s: int) -> None:
+async def throttle_moves(cluster: Cluster, plan: Replicas, current: Replicas, bytes_per_s: int) -> None:
     for topic, settings in throttled_replicas(plan, current).items():
         await admin.alter_configs(cluster, Resource(ResourceType.TOPIC, topic), add=settings)
     rates = {LEADER_RATE: str(bytes_per_s), FOLLOWER_RATE: str(bytes_per_s)}

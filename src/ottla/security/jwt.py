@@ -14,7 +14,7 @@ from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from ottla.broker.security.sasl.oauthbearer import BadToken, Holder
+from ottla.security.holder import Holder
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519")
 """Signatures with a private key. A secret that both sides know, and none at all, are never accepted as one."""
@@ -41,6 +41,11 @@ class Untrusted(Exception):
 
 def check_signed(token: str, keys: KeySet, rules: TokenRules, now_ms: int, missing: Callable[[str], None]) -> Holder:
     """`missing` is told the id of a key that the token names and that is not among the keys. Untrusted."""
+    return check_claims(signed_claims(token, keys, missing), rules, now_ms)
+
+
+def signed_claims(token: str, keys: KeySet, missing: Callable[[str], None]) -> Claims:
+    """What a token says whose signature fits; whether it means us, now, is still to be checked. Untrusted."""
     if len(token) > TOKEN_CHARACTERS_MAX:
         raise Untrusted(f"a token of {len(token)} characters")
     header = _part(token, 0)
@@ -57,7 +62,7 @@ def check_signed(token: str, keys: KeySet, rules: TokenRules, now_ms: int, missi
         signed = jws.deserialize_compact(token, matching[0], algorithms=list(ALGORITHMS))
     except (JoseError, ValueError, TypeError) as error:
         raise Untrusted(f"the signature does not fit: {error}") from error
-    return check_claims(_object(signed.payload), rules, now_ms)
+    return _object(signed.payload)
 
 
 def check_unsigned(token: str, rules: TokenRules, now_ms: int) -> Holder:
@@ -143,10 +148,3 @@ def _object(data: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise Untrusted("the token is no JSON object")
     return found
-
-
-def as_verdict(check: Callable[[], Holder]) -> Holder | BadToken:
-    try:
-        return check()
-    except Untrusted as refusal:
-        return BadToken(str(refusal))

@@ -9,8 +9,8 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, OctKey, RSAKey
 
-from ottla.broker.security.sasl.jwt import TokenRules, Untrusted, check_signed, check_unsigned
-from ottla.broker.security.sasl.oauthbearer import Holder
+from ottla.security.holder import Holder
+from ottla.security.jwt import TokenRules, Untrusted, check_signed, check_unsigned
 
 NOW = 1_700_000_000
 RULES = TokenRules("https://issuer", frozenset({"kafka", "other"}), 30)

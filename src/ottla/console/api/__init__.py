@@ -1,0 +1,1 @@
+"""The console for programs: its description, made from the table of routes."""

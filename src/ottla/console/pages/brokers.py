@@ -1,0 +1,60 @@
+"""Brokers: who they are, what each holds and leads, their disks and settings."""
+
+from typing import Any
+
+from ottla.client import admin
+from ottla.client.admin import ConfigSource, Resource, ResourceType
+from ottla.console.asking import Ask, Done, NotThere
+from ottla.console.commands import command
+from ottla.console.pages.configs import Setting, settings_of
+
+
+async def list_brokers(ask: Ask) -> dict[str, Any]:
+    found = await ask.snapshot()
+    return {
+        "items": list(found.brokers),
+        "controller": found.controller_id,
+        "_most": {
+            "leaders": max((row.leaders for row in found.brokers), default=0),
+            "replicas": max((row.replicas for row in found.brokers), default=0),
+            "size_bytes": max((row.size_bytes for row in found.brokers), default=0),
+        },
+        "racks": sorted({row.rack for row in found.brokers if row.rack}),
+        "_command": command(ask, "kafka-broker-api-versions"),
+    }
+
+
+async def show(ask: Ask) -> dict[str, Any]:
+    found = await ask.snapshot()
+    number = ask.names["broker"]
+    row = next((row for row in found.brokers if str(row.broker) == number), None)
+    if row is None:
+        raise NotThere(f"there is no broker {number}")
+    settings: list[Setting] = []
+    if row.alive:
+        resource = Resource(ResourceType.BROKER, number)
+        told = await admin.describe_configs(ask.watched.cluster, [resource])
+        settings = settings_of(told[resource])
+    only_set = "all" not in ask.fields
+    return {
+        "broker": row,
+        "directories": [each for each in found.disks.directories if each.broker == row.broker],
+        "settings": [each for each in settings if not only_set or each.source != ConfigSource.DEFAULT_CONFIG.name],
+        "settings_all": len(settings),
+        "_only_set": only_set,
+        "_command": command(ask, "kafka-configs", "--describe", "--entity-type", "brokers", "--entity-name", number),
+    }
+
+
+async def change_setting(ask: Ask) -> Done:
+    number = ask.names["broker"]
+    name = ask.fields.need("name", "the name of a setting")
+    value = ask.fields.get("value")
+    resource = Resource(ResourceType.BROKER, "" if ask.fields.get("all_brokers") else number)
+    if ask.fields.get("reset"):
+        await admin.alter_configs(ask.watched.cluster, resource, delete=[name])
+        words = f"{name} of broker {number} is its default again"
+    else:
+        await admin.alter_configs(ask.watched.cluster, resource, add={name: value})
+        words = f"{name} of broker {number} is {value}"
+    return Done(words, ask.link(f"/brokers/{number}"), {"name": name}, f"broker {number}")
