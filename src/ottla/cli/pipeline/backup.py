@@ -1,20 +1,20 @@
 """`ottla backup`: topics, their settings and groups in a folder or a bucket, and back again."""
 
-import importlib
-import sys
 from collections.abc import Sequence
 
-from ottla.cli.common.output import CommandError
-from ottla.cli.names import CommandModule
-from ottla.pipelines.registry import hint
+from ottla.cli.pipeline.subcommands import Family, SubCommand
 
-SUBCOMMANDS = {
-    "run": ("backup_run", "take a backup: everything, or what is new since the last one"),
-    "list": ("backup_list", "show the backups of a place"),
-    "verify": ("backup_verify", "read everything back and compare it with the manifests"),
-    "restore": ("backup_restore", "bring topics, settings and groups' offsets back, under the same or other names"),
-    "prune": ("backup_prune", "delete old backups, and nothing that a kept one needs"),
-    "metadata": ("backup_metadata", "copy what the metadata store holds to a file, and back into an empty store"),
+SUBCOMMANDS: dict[str, SubCommand] = {
+    "run": SubCommand("backup_run", "take a backup: everything, or what is new since the last one"),
+    "list": SubCommand("backup_list", "show the backups of a place"),
+    "verify": SubCommand("backup_verify", "read everything back and compare it with the manifests"),
+    "restore": SubCommand(
+        "backup_restore", "bring topics, settings and groups' offsets back, under the same or other names"
+    ),
+    "prune": SubCommand("backup_prune", "delete old backups, and nothing that a kept one needs"),
+    "metadata": SubCommand(
+        "backup_metadata", "copy what the metadata store holds to a file, and back into an empty store"
+    ),
 }
 
 EXAMPLE = """
@@ -28,30 +28,8 @@ EXAMPLE = """
   ottla backup prune ./backups --keep 7
 """
 
+ABOUT = "Backup and restore. PLACE is a folder, s3://bucket/prefix, or a .yaml file that says where and what."
+
 
 def main(argv: Sequence[str] | None = None, prog: str = "ottla backup") -> int:
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(_overview(prog))
-        return 0
-    name, rest = arguments[0], arguments[1:]
-    if name not in SUBCOMMANDS:
-        raise CommandError(f"there is no `{prog} {name}`{hint(name, list(SUBCOMMANDS))}")
-    module: CommandModule = importlib.import_module(f"ottla.cli.pipeline.{SUBCOMMANDS[name][0]}")
-    return module.main(rest, f"{prog} {name}")
-
-
-def _overview(prog: str) -> str:
-    width = max(len(name) for name in SUBCOMMANDS)
-    return "\n".join(
-        [
-            f"usage: {prog} COMMAND PLACE [options]",
-            "",
-            "Backup and restore. PLACE is a folder, s3://bucket/prefix, or a .yaml file that says where and what.",
-            "",
-            *(f"  {name:<{width}}  {text}" for name, (_, text) in SUBCOMMANDS.items()),
-            "",
-            f"`{prog} COMMAND --help` shows a command's options. For example:",
-            EXAMPLE.rstrip(),
-        ]
-    )
+    return Family(SUBCOMMANDS, "PLACE", ABOUT, EXAMPLE).main(argv, prog)

@@ -1,19 +1,8 @@
 """`ottla pipeline`: data pipelines on Spark, from files."""
 
-import importlib
-import sys
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from ottla.cli.common.output import CommandError
-from ottla.cli.names import CommandModule
-from ottla.pipelines.registry import hint
-
-
-class SubCommand(NamedTuple):
-    module: str
-    help: str
-
+from ottla.cli.pipeline.subcommands import Family, SubCommand
 
 SUBCOMMANDS: dict[str, SubCommand] = {
     "lint": SubCommand("lint", "find every mistake in files, without starting anything"),
@@ -51,32 +40,10 @@ EXAMPLE = """
   ottla pipeline replay-dead-letters orders.yaml --where "step = '2 expect'"
 """
 
+ABOUT = """\
+Data pipelines on Spark. A pipeline is a file (YAML, SQL or Python) that says where data comes from,
+what happens to it and where it goes."""
+
 
 def main(argv: Sequence[str] | None = None, prog: str = "ottla pipeline") -> int:
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(_overview(prog))
-        return 0
-    name, rest = arguments[0], arguments[1:]
-    if name not in SUBCOMMANDS:
-        raise CommandError(f"there is no `{prog} {name}`{hint(name, list(SUBCOMMANDS))}")
-    module: CommandModule = importlib.import_module(f"ottla.cli.pipeline.{SUBCOMMANDS[name].module}")
-    return module.main(rest, f"{prog} {name}")
-
-
-def _overview(prog: str) -> str:
-    width = max(len(name) for name in SUBCOMMANDS)
-    lines = [f"  {name:<{width}}  {command.help}" for name, command in SUBCOMMANDS.items()]
-    return "\n".join(
-        [
-            f"usage: {prog} COMMAND FILE... [options]",
-            "",
-            "Data pipelines on Spark. A pipeline is a file (YAML, SQL or Python) that says where data comes from,",
-            "what happens to it and where it goes.",
-            "",
-            *lines,
-            "",
-            f"`{prog} COMMAND --help` shows a command's options. For example:",
-            EXAMPLE.rstrip(),
-        ]
-    )
+    return Family(SUBCOMMANDS, "FILE...", ABOUT, EXAMPLE).main(argv, prog)
