@@ -115,9 +115,23 @@ def test_the_first_member_of_a_group_does_not_wait_for_others() -> None:
     assert load_settings(None).group_initial_rebalance_delay_ms == 3000, "servers do as Kafka does"
 
 
-def test_a_broker_that_cannot_start_ends_it_all(tmp_path: Path, unique: Callable[[str], str]) -> None:
-    process, log = start(tmp_path, "--zookeeper", "127.0.0.1:1", "--set", f"{unique('no.such')}=1", "--brokers", "1")
+def test_a_broker_that_cannot_start_ends_it_all(tmp_path: Path) -> None:
+    said = ended(tmp_path, "--zookeeper", "127.0.0.1:1", "--set", "zookeeper.connection.timeout.ms=500")
+    assert "broker-1 ended with exit code 1 before it served" in said
+
+
+def test_what_no_broker_knows_is_told_before_one_starts(tmp_path: Path, unique: Callable[[str], str]) -> None:
+    name = unique("no.such")
+    assert (
+        ended(tmp_path, "--zookeeper", "127.0.0.1:1", "--set", f"{name}=1")
+        == f"error: {name}: there is no such setting\n"
+    )
+
+
+def ended(folder: Path, *options: str) -> str:
+    """What a cluster of one broker says that fails."""
+    process, log = start(folder, "--brokers", "1", *options)
     assert process.stdout is not None
     process.stdout.close()
     assert process.wait(60) == 1
-    assert "broker-1 ended with exit code 1 before it served" in log.read_text()
+    return log.read_text()
