@@ -58,6 +58,10 @@ class ClusterSettings(NamedTuple):
     registry_login: tuple[str, str] | None = None
     registry_ca: str | None = None
     pipelines: tuple[str, ...] = ()
+    mirrors: tuple[str, ...] = ()
+    """Files of mirrors whose flows may be switched."""
+    state_dir: str = ""
+    """Of those mirrors; empty: where their command looks."""
 
     @property
     def bootstrap(self) -> str:

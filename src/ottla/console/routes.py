@@ -9,6 +9,7 @@ from ottla.console.pages import (
     events,
     groups,
     messages,
+    mirroring,
     overview,
     pipelines,
     produce,
@@ -123,7 +124,19 @@ ENTRIES: tuple[Entry, ...] = (
         "POST", "/pipelines/stop", pipelines.stop, "Stop a pipeline",
         right=_OPERATOR, changes=True, fields=("pipeline", "confirm"),
     ),
-    Entry("GET", "/mirroring", pipelines.show_mirrors, "Flows between clusters", "mirroring.html"),
+    Entry("GET", "/mirroring", mirroring.show, "Flows between clusters", "mirroring.html"),
+    Entry(
+        "POST", "/mirroring/pause", mirroring.pause, "Let a flow rest",
+        right=_OPERATOR, changes=True, fields=("flow", "confirm"),
+    ),
+    Entry(
+        "POST", "/mirroring/resume", mirroring.resume, "Let a flow go on",
+        right=_OPERATOR, changes=True, fields=("flow", "confirm"),
+    ),
+    Entry(
+        "POST", "/mirroring/promote", mirroring.promote, "Make a standby the cluster that clients use",
+        right=_ADMIN, changes=True, fields=("flow", "confirm"),
+    ),
     Entry(
         "GET", "/dead-letters", dead_letters.show, "Dead letters, with what befell them", "dead_letters.html",
         fields=("topic", "q", "kind"),

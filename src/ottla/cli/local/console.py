@@ -8,6 +8,7 @@ import logging
 import ssl
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -48,7 +49,9 @@ On this machine alone nobody has to sign in. On other addresses somebody has to,
 (--broker-login), a file of users (--users) or an identity provider (--oidc-issuer), unless --open says otherwise.
 One line on stdout says where it answers; SIGTERM and Ctrl-C stop it.
 """
-CLUSTER_KEYS = ("registry", "registry.user", "registry.password", "registry.ca", "pipelines")
+CLUSTER_KEYS = (
+    "registry", "registry.user", "registry.password", "registry.ca", "pipelines", "mirrors", "state.dir",
+)  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None, prog: str = "ottla console") -> int:
@@ -100,6 +103,10 @@ def _parse(argv: Sequence[str] | None, prog: str) -> argparse.Namespace:
     several.add_argument(
         "--pipelines", action="append", default=[], metavar="URL", help="a driver of pipelines, or a mirror; repeatable"
     )
+    several.add_argument(
+        "--mirror", action="append", default=[], metavar="FILE", help="a mirror whose flows may be switched; repeatable"
+    )
+    several.add_argument("--state-dir", metavar="DIR", help="where mirrors keep theirs (default: .ottla/pipelines)")
     _add_access(parser)
     add_log_level(parser, "warning")
     return parser.parse(argv)
@@ -147,6 +154,8 @@ def _clusters(args: argparse.Namespace) -> list[dict[str, object]]:
         "registry_login": (args.registry_user, _secret(args.registry_password_file)) if args.registry_user else None,
         "registry_ca": args.registry_ca,
         "pipelines": tuple(_url(url, "--pipelines") for url in args.pipelines),
+        "mirrors": tuple(_file(path, "--mirror") for path in args.mirror),
+        "state_dir": args.state_dir or "",
     }
     if args.registry:
         _url(args.registry.partition(",")[0], "--registry")
@@ -177,7 +186,6 @@ def read_clusters(properties: Mapping[str, str], path: str) -> list[dict[str, ob
         own = {key.removeprefix(f"{name}."): value for key, value in properties.items() if key.startswith(f"{name}.")}
         if "bootstrap.servers" not in own:
             raise CommandError(f"{path}: {name}.bootstrap.servers is missing")
-        urls = [each.strip() for each in own.get("pipelines", "").split(",") if each.strip()]
         user = own.get("registry.user")
         found.append(
             {
@@ -186,10 +194,22 @@ def read_clusters(properties: Mapping[str, str], path: str) -> list[dict[str, ob
                 "registry": own.get("registry"),
                 "registry_login": (user, own.get("registry.password", "")) if user else None,
                 "registry_ca": own.get("registry.ca"),
-                "pipelines": tuple(_url(url, f"{name}.pipelines") for url in urls),
+                "pipelines": tuple(_url(url, f"{name}.pipelines") for url in _several(own, "pipelines")),
+                "mirrors": tuple(_file(path, f"{name}.mirrors") for path in _several(own, "mirrors")),
+                "state_dir": own.get("state.dir", ""),
             }
         )
     return found
+
+
+def _several(properties: Mapping[str, str], key: str) -> list[str]:
+    return [each.strip() for each in properties.get(key, "").split(",") if each.strip()]
+
+
+def _file(path: str, option: str) -> str:
+    if not Path(path).is_file():
+        raise CommandError(f"{option}: there is no file {path}")
+    return str(Path(path).absolute())
 
 
 def _check_name(name: str, known: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ async def show(ask: Ask) -> dict[str, Any]:
             {
                 "url": driver.url,
                 "error": driver.error,
-                "pipelines": [_pipeline(each, lags) for each in driver.pipelines],
+                "pipelines": [pipeline_row(each, lags) for each in driver.pipelines],
             }
             for driver in drivers
         ],
@@ -24,7 +24,7 @@ async def show(ask: Ask) -> dict[str, Any]:
     }
 
 
-def _pipeline(told: dict[str, Any], lags: dict[str, Any]) -> dict[str, Any]:
+def pipeline_row(told: dict[str, Any], lags: dict[str, Any]) -> dict[str, Any]:
     return {
         "pipeline": str(told.get("pipeline", "")),
         "version": told.get("version"),
@@ -75,36 +75,13 @@ def _number(value: Any) -> float | None:
 async def stop(ask: Ask) -> Done:
     name = ask.fields.need("pipeline")
     ask.fields.confirmed(name, "stop the pipeline")
-    if ask.caller.login is not None:
-        words = "no ACL says who may stop pipelines: sign in as a user of the console's file"
-        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, words)
+    refuse_brokers_users(ask, "stop pipelines")
     url = await ask.console.pipelines.stop(ask.watched.settings, name)
     return Done(f"the driver at {url} stops {name}", ask.link("/pipelines"), {"pipeline": name}, name)
 
 
-async def show_mirrors(ask: Ask) -> dict[str, Any]:
-    """Flows are pipelines too: their drivers tell how far they are."""
-    drivers = await ask.console.pipelines.of(ask.watched.settings)
-    found = await ask.snapshot()
-    lags = {row.group: row for row in found.groups}
-    flows = [
-        {"url": driver.url, **_pipeline(each, lags)}
-        for driver in drivers
-        for each in driver.pipelines
-        if is_mirror(each)
-    ]
-    return {
-        "flows": flows,
-        "drivers": len(drivers),
-        "failures": [f"{driver.url}: {driver.error}" for driver in drivers if driver.error],
-        "_command": line("ottla", "", "mirror", "status", "mirror.yaml"),
-    }
-
-
-def is_mirror(told: dict[str, Any]) -> bool:
-    """What its sink says; without a graph, the name that flows are given."""
-    for query in told.get("queries", ()):
-        graph = query.get("graph") if isinstance(query, dict) else None
-        if isinstance(graph, dict):
-            return any(str(sink).startswith("mirror") for sink in graph.get("sinks", ()))
-    return "->" in str(told.get("pipeline", ""))
+def refuse_brokers_users(ask: Ask, what: str) -> None:
+    """It would be done with rights that are not theirs."""
+    if ask.caller.login is not None:
+        words = f"no ACL says who may {what}: sign in as a user of the console's file"
+        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, words)
