@@ -71,8 +71,8 @@ def test_every_page_is_well(tab: Tab, console: Site, topic: str, unique: Unique)
         "/", "/brokers", "/brokers/1", "/topics", "/topics/new", f"/topics/{topic}", f"/topics/{topic}/messages",
         f"/topics/{topic}/settings?set.retention.ms=1000", f"/topics/{topic}/produce", f"/topics/{topic}/manage",
         f"/topics/{topic}/producers", "/groups", f"/group?id={group}", f"/group/reset?id={group}&to=latest",
-        "/reassignment?goal=spread", "/pipelines", "/mirroring", "/dead-letters", "/schemas", "/acls?who=a&name=b",
-        "/users", "/quotas",
+        "/reassignment?goal=spread", "/pipelines", "/mirroring", "/backups", "/dead-letters", "/schemas",
+        "/acls?who=a&name=b", "/users", "/quotas",
     ):  # fmt: skip
         tab.go(path)
         tab.is_well()

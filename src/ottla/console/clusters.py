@@ -62,6 +62,8 @@ class ClusterSettings(NamedTuple):
     """Files of mirrors whose flows may be switched."""
     state_dir: str = ""
     """Of those mirrors; empty: where their command looks."""
+    backups: tuple[str, ...] = ()
+    """Folders, s3:// addresses, or files of `ottla backup run`."""
 
     @property
     def bootstrap(self) -> str:

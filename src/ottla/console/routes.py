@@ -4,6 +4,7 @@ from ottla.console.app import Entry
 from ottla.console.asking import Right
 from ottla.console.pages import (
     acls,
+    backups,
     brokers,
     dead_letters,
     events,
@@ -137,6 +138,7 @@ ENTRIES: tuple[Entry, ...] = (
         "POST", "/mirroring/promote", mirroring.promote, "Make a standby the cluster that clients use",
         right=_ADMIN, changes=True, fields=("flow", "confirm"),
     ),
+    Entry("GET", "/backups", backups.show, "Backups, and how to check and restore them", "backups.html"),
     Entry(
         "GET", "/dead-letters", dead_letters.show, "Dead letters, with what befell them", "dead_letters.html",
         fields=("topic", "q", "kind"),

@@ -50,7 +50,7 @@ On this machine alone nobody has to sign in. On other addresses somebody has to,
 One line on stdout says where it answers; SIGTERM and Ctrl-C stop it.
 """
 CLUSTER_KEYS = (
-    "registry", "registry.user", "registry.password", "registry.ca", "pipelines", "mirrors", "state.dir",
+    "registry", "registry.user", "registry.password", "registry.ca", "pipelines", "mirrors", "state.dir", "backups",
 )  # fmt: skip
 
 
@@ -106,6 +106,10 @@ def _parse(argv: Sequence[str] | None, prog: str) -> argparse.Namespace:
     several.add_argument(
         "--mirror", action="append", default=[], metavar="FILE", help="a mirror whose flows may be switched; repeatable"
     )
+    several.add_argument(
+        "--backups", action="append", default=[], metavar="PLACE",
+        help="a folder, s3://bucket/prefix or a file of `ottla backup run`, whose backups are shown; repeatable",
+    )  # fmt: skip
     several.add_argument("--state-dir", metavar="DIR", help="where mirrors keep theirs (default: .ottla/pipelines)")
     _add_access(parser)
     add_log_level(parser, "warning")
@@ -156,6 +160,7 @@ def _clusters(args: argparse.Namespace) -> list[dict[str, object]]:
         "pipelines": tuple(_url(url, "--pipelines") for url in args.pipelines),
         "mirrors": tuple(_file(path, "--mirror") for path in args.mirror),
         "state_dir": args.state_dir or "",
+        "backups": tuple(args.backups),
     }
     if args.registry:
         _url(args.registry.partition(",")[0], "--registry")
@@ -197,6 +202,7 @@ def read_clusters(properties: Mapping[str, str], path: str) -> list[dict[str, ob
                 "pipelines": tuple(_url(url, f"{name}.pipelines") for url in _several(own, "pipelines")),
                 "mirrors": tuple(_file(path, f"{name}.mirrors") for path in _several(own, "mirrors")),
                 "state_dir": own.get("state.dir", ""),
+                "backups": tuple(_several(own, "backups")),
             }
         )
     return found
