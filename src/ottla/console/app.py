@@ -25,6 +25,7 @@ from ottla.client.errors import ClientError
 from ottla.client.group_resets import CannotReset
 from ottla.console.asking import Ask, BadInput, Caller, Done, NotThere, Right, read_fields, with_query
 from ottla.console.clusters import Clusters, Unseen
+from ottla.console.listeners import Listeners
 from ottla.console.pipeline_status import Pipelines
 from ottla.console.registries import Registries
 from ottla.console.templating import Pages
@@ -93,6 +94,7 @@ class Console:
         self.registries = Registries()
         self.pipelines = Pipelines()
         self.tools = Tools()
+        self.listeners = Listeners()
         self.kept: dict[tuple[str, str], dict[str, Any]] = {}
         """Offsets as they were before a reset, by cluster and group: what can be undone."""
 

@@ -18,6 +18,7 @@ from ottla.client.settings import client_settings
 from ottla.console import snapshot as snapshots
 from ottla.console.access.broker_login import merged
 from ottla.console.history import History
+from ottla.console.listeners import MetricsListener
 from ottla.console.snapshot import RIPE_LOOKS, Directory, Disks, Snapshot
 from ottla.model.errors import OttlaError
 from ottla.model.names import TopicPartition
@@ -64,6 +65,10 @@ class ClusterSettings(NamedTuple):
     """Of those mirrors; empty: where their command looks."""
     backups: tuple[str, ...] = ()
     """Folders, s3:// addresses, or files of `ottla backup run`."""
+    metrics: tuple[MetricsListener, ...] = ()
+    """Of the brokers."""
+    monitors: tuple[str, ...] = ()
+    """Where `ottla monitor` tells its metrics."""
 
     @property
     def bootstrap(self) -> str:

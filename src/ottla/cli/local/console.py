@@ -5,6 +5,7 @@ import asyncio
 import getpass
 import ipaddress
 import logging
+import re
 import ssl
 import sys
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,7 @@ from ottla.model.errors import OttlaError
 
 if TYPE_CHECKING:
     from ottla.console.access.gate import AccessSettings
+    from ottla.console.listeners import MetricsListener
 
 EXAMPLES = """
   %(prog)s                                            of the broker on this machine, on port 8090
@@ -51,6 +53,7 @@ One line on stdout says where it answers; SIGTERM and Ctrl-C stop it.
 """
 CLUSTER_KEYS = (
     "registry", "registry.user", "registry.password", "registry.ca", "pipelines", "mirrors", "state.dir", "backups",
+    "metrics", "monitors",
 )  # fmt: skip
 
 
@@ -110,6 +113,14 @@ def _parse(argv: Sequence[str] | None, prog: str) -> argparse.Namespace:
         "--backups", action="append", default=[], metavar="PLACE",
         help="a folder, s3://bucket/prefix or a file of `ottla backup run`, whose backups are shown; repeatable",
     )  # fmt: skip
+    several.add_argument(
+        "--metrics", action="append", default=[], metavar="[ID=]URL",
+        help="where a broker tells its metrics, for the times of requests; repeatable",
+    )  # fmt: skip
+    several.add_argument(
+        "--monitor", action="append", default=[], metavar="URL",
+        help="an `ottla monitor`, whose service levels are part of the overview's health; repeatable",
+    )  # fmt: skip
     several.add_argument("--state-dir", metavar="DIR", help="where mirrors keep theirs (default: .ottla/pipelines)")
     _add_access(parser)
     add_log_level(parser, "warning")
@@ -161,6 +172,8 @@ def _clusters(args: argparse.Namespace) -> list[dict[str, object]]:
         "mirrors": tuple(_file(path, "--mirror") for path in args.mirror),
         "state_dir": args.state_dir or "",
         "backups": tuple(args.backups),
+        "metrics": _listeners(args.metrics, "--metrics"),
+        "monitors": tuple(_metrics_url(url, "--monitor") for url in args.monitor),
     }
     if args.registry:
         _url(args.registry.partition(",")[0], "--registry")
@@ -203,6 +216,8 @@ def read_clusters(properties: Mapping[str, str], path: str) -> list[dict[str, ob
                 "mirrors": tuple(_file(path, f"{name}.mirrors") for path in _several(own, "mirrors")),
                 "state_dir": own.get("state.dir", ""),
                 "backups": tuple(_several(own, "backups")),
+                "metrics": _listeners(_several(own, "metrics"), f"{name}.metrics"),
+                "monitors": tuple(_metrics_url(url, f"{name}.monitors") for url in _several(own, "monitors")),
             }
         )
     return found
@@ -231,6 +246,22 @@ def _url(text: str, option: str) -> str:
     if where.scheme not in ("http", "https") or not where.hostname:
         raise CommandError(f"{option}: `{text}` is not an address: write http://HOST:PORT")
     return url
+
+
+def _metrics_url(text: str, option: str) -> str:
+    url = _url(text, option)
+    return url if urlsplit(url).path.strip("/") else f"{url.rstrip('/')}/metrics"
+
+
+def _listeners(texts: Sequence[str], option: str) -> "tuple[MetricsListener, ...]":
+    """`http://HOST:PORT`, or `ID=http://HOST:PORT` where the console is to know whose it is."""
+    from ottla.console.listeners import MetricsListener
+
+    found = []
+    for text in texts:
+        broker, _, url = text.partition("=") if re.match(r"\d+=", text) else ("", "", text)
+        found.append(MetricsListener(_metrics_url(url, option), broker))
+    return tuple(found)
 
 
 def _secret(path: str | None) -> str:

@@ -42,7 +42,7 @@ class PlaceRow(NamedTuple):
 
 async def show(ask: Ask) -> dict[str, Any]:
     found = await ask.snapshot()
-    sees = ask.caller.sees
+    sees: Callable[[str], bool] = ask.caller.sees
     if ask.caller.login is not None:  # the brokers say what they may see
         sees = {row.name for row in found.topics}.__contains__
     settings = ask.watched.settings

@@ -18,6 +18,8 @@ def test_clusters_of_a_file() -> None:
             "live.pipelines": "spark:4050, http://other:1",
             "live.mirrors": __file__,
             "live.state.dir": "state",
+            "live.metrics": "1=k:7071, https://k2:7071/jmx",
+            "live.monitors": "m:8000",
             "live.backups": "s3://bucket/kafka, ./backups",
             "test.bootstrap.servers": "t:9092",
         },
@@ -28,6 +30,8 @@ def test_clusters_of_a_file() -> None:
     assert live["pipelines"] == ("http://spark:4050", "http://other:1")
     assert live["mirrors"] == (__file__,)
     assert live["state_dir"] == "state"
+    assert live["metrics"] == (("http://k:7071/metrics", "1"), ("https://k2:7071/jmx", ""))
+    assert live["monitors"] == ("http://m:8000/metrics",)
     assert live["backups"] == ("s3://bucket/kafka", "./backups")
     assert test["registry"] is None
 
@@ -57,6 +61,7 @@ def test_it_is_not_open_to_other_machines_by_accident() -> None:
     "arguments",
     [
         ["--pipelines", "ftp://x"],
+        ["--metrics", "1=ftp://x"],
         ["--mirror", "no-such.yaml"],
         ["--cluster", "a"],
         ["--cluster", "a=b:1", "--cluster", "a=c:1"],
