@@ -28,6 +28,7 @@ from ottla.console.clusters import Clusters, Unseen
 from ottla.console.listeners import Listeners
 from ottla.console.pipeline_status import Pipelines
 from ottla.console.registries import Registries
+from ottla.console.starting import Starter
 from ottla.console.templating import Pages
 from ottla.console.tools import Tools
 from ottla.http.application import Served, json_answer
@@ -95,6 +96,7 @@ class Console:
         self.pipelines = Pipelines()
         self.tools = Tools()
         self.listeners = Listeners()
+        self.starter = Starter()
         self.kept: dict[tuple[str, str], dict[str, Any]] = {}
         """Offsets as they were before a reset, by cluster and group: what can be undone."""
 

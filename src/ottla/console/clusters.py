@@ -61,8 +61,10 @@ class ClusterSettings(NamedTuple):
     pipelines: tuple[str, ...] = ()
     mirrors: tuple[str, ...] = ()
     """Files of mirrors whose flows may be switched."""
-    state_dir: str = ""
-    """Of those mirrors; empty: where their command looks."""
+    state_dir: str = ".ottla/pipelines"
+    """Of those mirrors, and of the pipelines that are started here."""
+    pipeline_files: str = ""
+    """A folder whose pipelines may be started."""
     backups: tuple[str, ...] = ()
     """Folders, s3:// addresses, or files of `ottla backup run`."""
     metrics: tuple[MetricsListener, ...] = ()

@@ -122,6 +122,10 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry("GET", "/pipelines", pipelines.show, "Pipelines, as their drivers tell", "pipelines.html"),
     Entry(
+        "POST", "/pipelines/start", pipelines.start, "Start a pipeline of the folder of pipelines",
+        right=_ADMIN, changes=True, fields=("file", "confirm"),
+    ),
+    Entry(
         "POST", "/pipelines/stop", pipelines.stop, "Stop a pipeline",
         right=_OPERATOR, changes=True, fields=("pipeline", "confirm"),
     ),

@@ -61,10 +61,19 @@ class Tools:
             await asyncio.wait([task], timeout=patience_s)
         return self._kept.get(key, NOTHING_YET)
 
-    async def do(self, arguments: Sequence[str]) -> Any:
-        """Run a command that changes something; what it said. It goes on to its end if whoever asked goes away."""
+    def known(self, arguments: Sequence[str]) -> Told:
+        """What it said last, without asking."""
+        return self._kept.get(tuple(arguments), NOTHING_YET)
+
+    def forget(self, arguments: Sequence[str]) -> None:
+        self._kept.pop(tuple(arguments), None)
+
+    async def do(self, arguments: Sequence[str], changes: Sequence[str]) -> Any:
+        """Run a command that changes something; what it said. It goes on to its end if whoever asked goes away.
+
+        `changes`: the command that tells of what is changed, which is asked anew."""
         found = await asyncio.to_thread(self._run, tuple(arguments), CHANGE_SECONDS_MAX, False)
-        self._kept.clear()
+        self.forget(changes)
         if found.error:
             raise ToolFailed(found.error)
         return found.document

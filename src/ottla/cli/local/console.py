@@ -51,9 +51,10 @@ On this machine alone nobody has to sign in. On other addresses somebody has to,
 (--broker-login), a file of users (--users) or an identity provider (--oidc-issuer), unless --open says otherwise.
 One line on stdout says where it answers; SIGTERM and Ctrl-C stop it.
 """
+STATE_DIR = ".ottla/pipelines"
 CLUSTER_KEYS = (
-    "registry", "registry.user", "registry.password", "registry.ca", "pipelines", "mirrors", "state.dir", "backups",
-    "metrics", "monitors",
+    "registry", "registry.user", "registry.password", "registry.ca", "pipelines", "mirrors", "state.dir",
+    "pipeline.files", "backups", "metrics", "monitors",
 )  # fmt: skip
 
 
@@ -121,7 +122,11 @@ def _parse(argv: Sequence[str] | None, prog: str) -> argparse.Namespace:
         "--monitor", action="append", default=[], metavar="URL",
         help="an `ottla monitor`, whose service levels are part of the overview's health; repeatable",
     )  # fmt: skip
-    several.add_argument("--state-dir", metavar="DIR", help="where mirrors keep theirs (default: .ottla/pipelines)")
+    several.add_argument("--pipeline-files", metavar="DIR", help="a folder whose pipelines an admin may start")
+    several.add_argument(
+        "--state-dir", metavar="DIR", default=STATE_DIR,
+        help=f"where mirrors and pipelines keep their state (default: {STATE_DIR})",
+    )  # fmt: skip
     _add_access(parser)
     add_log_level(parser, "warning")
     return parser.parse(argv)
@@ -170,7 +175,8 @@ def _clusters(args: argparse.Namespace) -> list[dict[str, object]]:
         "registry_ca": args.registry_ca,
         "pipelines": tuple(_url(url, "--pipelines") for url in args.pipelines),
         "mirrors": tuple(_file(path, "--mirror") for path in args.mirror),
-        "state_dir": args.state_dir or "",
+        "state_dir": str(Path(args.state_dir).absolute()),
+        "pipeline_files": _folder(args.pipeline_files, "--pipeline-files"),
         "backups": tuple(args.backups),
         "metrics": _listeners(args.metrics, "--metrics"),
         "monitors": tuple(_metrics_url(url, "--monitor") for url in args.monitor),
@@ -214,7 +220,8 @@ def read_clusters(properties: Mapping[str, str], path: str) -> list[dict[str, ob
                 "registry_ca": own.get("registry.ca"),
                 "pipelines": tuple(_url(url, f"{name}.pipelines") for url in _several(own, "pipelines")),
                 "mirrors": tuple(_file(path, f"{name}.mirrors") for path in _several(own, "mirrors")),
-                "state_dir": own.get("state.dir", ""),
+                "state_dir": str(Path(own.get("state.dir", STATE_DIR)).absolute()),
+                "pipeline_files": _folder(own.get("pipeline.files"), f"{name}.pipeline.files"),
                 "backups": tuple(_several(own, "backups")),
                 "metrics": _listeners(_several(own, "metrics"), f"{name}.metrics"),
                 "monitors": tuple(_metrics_url(url, f"{name}.monitors") for url in _several(own, "monitors")),
@@ -230,6 +237,14 @@ def _several(properties: Mapping[str, str], key: str) -> list[str]:
 def _file(path: str, option: str) -> str:
     if not Path(path).is_file():
         raise CommandError(f"{option}: there is no file {path}")
+    return str(Path(path).absolute())
+
+
+def _folder(path: str | None, option: str) -> str:
+    if not path:
+        return ""
+    if not Path(path).is_dir():
+        raise CommandError(f"{option}: there is no folder {path}")
     return str(Path(path).absolute())
 
 

@@ -82,8 +82,7 @@ def flow_row(file: str, told: dict[str, Any]) -> FlowRow:
 
 
 def _arguments(ask: Ask, way: str, file: str, *more: str) -> list[str]:
-    state = ask.watched.settings.state_dir
-    return ["mirror", way, file, *more, *(["--state-dir", state] if state else []), "--json"]
+    return ["mirror", way, file, *more, "--state-dir", ask.watched.settings.state_dir, "--json"]
 
 
 def _line(ask: Ask, way: str, row: FlowRow) -> str:
@@ -109,7 +108,9 @@ async def _switch(ask: Ask, way: str, words: str) -> Done:
     row = await _row(ask, name)
     if way == "promote" and not row.standby:
         raise BadInput(f"{name} has no `offsets: keep`: its topics can be written to as they are")
-    found = await ask.console.tools.do(_arguments(ask, way, row.file, "--flow", row.flow))
+    found = await ask.console.tools.do(
+        _arguments(ask, way, row.file, "--flow", row.flow), _arguments(ask, "status", row.file)
+    )
     if way == "promote":
         words += "".join(f": {promoted_words(each)}" for each in found)
     return Done(f"{name} {words}", ask.link("/mirroring"), {"flows": found}, name)

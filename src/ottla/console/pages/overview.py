@@ -6,6 +6,7 @@ from typing import Any
 from ottla.console.asking import Ask
 from ottla.console.listeners import Levels
 from ottla.console.measured import level_words
+from ottla.console.pages.pipelines import drivers_of, known_files
 from ottla.console.snapshot import Health
 
 WORST_SHOWN = 8
@@ -15,7 +16,7 @@ EVENTS_SHOWN = 12
 
 async def show(ask: Ask) -> dict[str, Any]:
     found = await ask.snapshot()
-    drivers = await ask.console.pipelines.of(ask.watched.settings)
+    drivers = await drivers_of(ask, known_files(ask))
     levels = await ask.console.listeners.levels(ask.watched.settings.monitors)
     rows = [query for driver in drivers for pipeline in driver.pipelines for query in pipeline.get("queries", ())]
     worst = sorted((row for row in found.groups if row.lag or row.status != "OK"), key=lambda row: -row.lag)

@@ -1,5 +1,7 @@
 """Which clusters a console is told of, and when it does not start."""
 
+from pathlib import Path
+
 import pytest
 
 from ottla.cli.common.output import CommandError
@@ -18,6 +20,7 @@ def test_clusters_of_a_file() -> None:
             "live.pipelines": "spark:4050, http://other:1",
             "live.mirrors": __file__,
             "live.state.dir": "state",
+            "live.pipeline.files": str(Path(__file__).parent),
             "live.metrics": "1=k:7071, https://k2:7071/jmx",
             "live.monitors": "m:8000",
             "live.backups": "s3://bucket/kafka, ./backups",
@@ -29,7 +32,8 @@ def test_clusters_of_a_file() -> None:
     assert live["registry_login"] == ("u", "p")
     assert live["pipelines"] == ("http://spark:4050", "http://other:1")
     assert live["mirrors"] == (__file__,)
-    assert live["state_dir"] == "state"
+    assert live["state_dir"] == str(Path("state").absolute())
+    assert live["pipeline_files"] == str(Path(__file__).parent)
     assert live["metrics"] == (("http://k:7071/metrics", "1"), ("https://k2:7071/jmx", ""))
     assert live["monitors"] == ("http://m:8000/metrics",)
     assert live["backups"] == ("s3://bucket/kafka", "./backups")
@@ -62,6 +66,7 @@ def test_it_is_not_open_to_other_machines_by_accident() -> None:
     [
         ["--pipelines", "ftp://x"],
         ["--metrics", "1=ftp://x"],
+        ["--pipeline-files", "no-such-folder"],
         ["--mirror", "no-such.yaml"],
         ["--cluster", "a"],
         ["--cluster", "a=b:1", "--cluster", "a=c:1"],
