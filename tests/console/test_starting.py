@@ -14,7 +14,8 @@ import pytest
 
 from ottla.console import starting, tools
 from ottla.console.access.gate import AccessSettings
-from ottla.console.access.roles import BUILT_IN
+from ottla.console.access.roles import BUILT_IN, Role
+from ottla.console.asking import Right
 from ottla.console.starting import files_of
 from ottla.testing import RunningBroker
 from ottla.testing.waiting import wait_until
@@ -139,5 +140,10 @@ def test_nobody_starts_what_is_not_in_the_folder(open_console: Open, home: Path)
     form = {"file": "orders.yaml", "confirm": "orders.yaml"}
     assert operator.submit("/pipelines/start", form, on="/topics/new").status == 403
     assert "Start orders.yaml" not in operator.page("/pipelines").text
+    limited = open_console(AccessSettings(open_role=Role("few", Right.ADMIN, ("mine*",), ())), **told(home))
+    refused = limited.submit("/pipelines/start", form, on="/topics/new")
+    assert (refused.status, "sees every topic" in refused.text) == (403, True)
+    flow = {"flow": "dr.a-b", "confirm": "dr.a-b"}
+    assert limited.submit("/mirroring/promote", flow, on="/topics/new").status == 403
     assert not (home / "ran").exists()
     assert files_of("") == files_of(str(home / "no such folder")) == {}

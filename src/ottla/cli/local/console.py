@@ -36,6 +36,7 @@ EXAMPLES = """
   %(prog)s --bootstrap-server kafka1:9092 --registry http://kafka1:8081 --pipelines http://spark1:4050
   %(prog)s --cluster live=kafka1:9092 --cluster test=127.0.0.1:9092
   %(prog)s --config clusters.properties               several clusters, each with settings of its own
+  %(prog)s --metrics 1=http://127.0.0.1:7071 --backups ./backups --mirror mirror.yaml --pipeline-files ./pipelines
   %(prog)s --listen 0.0.0.0:8090 --keystore console.pem --broker-login
   %(prog)s --users access.yaml --audit-log console-audit.log
   %(prog)s --hash-password                            a line for a file of users

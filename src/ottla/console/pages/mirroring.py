@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ottla.console.asking import Ask, BadInput, Done
 from ottla.console.commands import line
-from ottla.console.pages.pipelines import pipeline_row, refuse_brokers_users
+from ottla.console.pages.pipelines import pipeline_row, refuse_brokers_users, refuse_limited
 from ottla.console.tools import ASK_SECONDS_MAX, PAGE_SECONDS_MAX
 
 KEPT_SECONDS = 10.0
@@ -105,6 +105,7 @@ async def _switch(ask: Ask, way: str, words: str) -> Done:
     name = ask.fields.need("flow")
     ask.fields.confirmed(name, f"{way} the flow")
     refuse_brokers_users(ask, f"{way} a flow")
+    refuse_limited(ask, f"{way} a flow")
     row = await _row(ask, name)
     if way == "promote" and not row.standby:
         raise BadInput(f"{name} has no `offsets: keep`: its topics can be written to as they are")

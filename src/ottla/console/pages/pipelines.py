@@ -128,6 +128,8 @@ def _file_row(ask: Ask, path: Path, told: Told) -> FileRow:
     rows = told.document if isinstance(told.document, list) else []
     row = rows[0] if rows and isinstance(rows[0], dict) else {}
     run, running = ask.console.starter.run_of(path), bool(row.get("running"))
+    if run is not None and not ask.caller.sees_everything:
+        run = run._replace(last_words="")  # there may be records in it
     return FileRow(
         path.name, str(row.get("pipeline", "")), str(row.get("state", "")), running,
         str(row.get("http", "")) if running else "", row.get("pid") if running else None, told.error, run,
@@ -159,6 +161,7 @@ async def start(ask: Ask) -> Done:
     name = ask.fields.need("file")
     ask.fields.confirmed(name, "start the pipeline")
     refuse_brokers_users(ask, "start pipelines")
+    refuse_limited(ask, "start pipelines")
     path = _paths(ask).get(name)
     if path is None:
         raise BadInput(f"there is no {name} in a folder that this console was told of with --pipeline-files")
@@ -181,4 +184,11 @@ def refuse_brokers_users(ask: Ask, what: str) -> None:
     """It would be done with rights that are not theirs."""
     if ask.caller.login is not None:
         words = f"no ACL says who may {what}: sign in as a user of the console's file"
+        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, words)
+
+
+def refuse_limited(ask: Ask, what: str) -> None:
+    """It could be done to any topic."""
+    if not ask.caller.sees_everything:
+        words = f"only who sees every topic may {what}, and this role sees some"
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, words)
