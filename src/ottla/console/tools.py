@@ -108,6 +108,8 @@ class Tools:
                 return Told(time.monotonic(), None, f"it did not come to an end in {seconds_max:.0f} s, and was ended")
             finally:
                 self._asking.discard(process)
+        except OSError as error:
+            return Told(time.monotonic(), None, f"it cannot be started: {error}")
         finally:
             os.close(ours)
             os.close(theirs)
