@@ -65,9 +65,12 @@ def topic(console: Site, unique: Unique) -> str:
 
 
 # What axe-core finds that keeps people out, or hinders them much.
-AXE_RUN = """async () => (await axe.run(document, {resultTypes: ['violations']})).violations
-  .filter((each) => ['serious', 'critical'].includes(each.impact))
-  .map((each) => each.id + ': ' + each.nodes.slice(0, 3).map((node) => node.html.slice(0, 120)).join(' | '))"""
+AXE_RUN = """async () => {
+  document.querySelectorAll('main details').forEach((each) => { each.open = true; });
+  return (await axe.run(document, {resultTypes: ['violations']})).violations
+    .filter((each) => ['serious', 'critical'].includes(each.impact))
+    .map((each) => each.id + ': ' + each.nodes.slice(0, 3).map((node) => node.html.slice(0, 120)).join(' | '));
+}"""
 
 
 @pytest.fixture
@@ -95,8 +98,6 @@ def test_axe_finds_nothing_serious(tab: Tab, paths: list[str], axe: str) -> None
     found: dict[str, list[str]] = {}
     for path in paths:
         tab.go(path)
-        for each in tab.page.locator("main details:not([open]) > summary").all()[:5]:
-            each.click()
         tab.page.evaluate(axe)
         violations = tab.page.evaluate(AXE_RUN)
         if violations:
