@@ -22,8 +22,12 @@ test: setup
 quick: check
 	$(BIN)/python tools/run_tests.py unit golden
 
-# The console in a real browser: Playwright comes from the index, chromium from the system (`apt-get install chromium`).
+# The console in a real browser: Playwright comes from the index, chromium from the system (`apt-get install chromium`),
+# axe-core, which looks for what keeps people out, from npm if that is there.
+AXE := build/browser/node_modules/axe-core/axe.min.js
 browser: setup
+	test -e $(AXE) || ! command -v npm >/dev/null || \
+		npm install --silent --no-save --no-audit --no-fund --ignore-scripts --prefix build/browser axe-core@4.14.0
 	$(BIN)/python -c "import playwright" 2>/dev/null || $(BIN)/python -m pip install --quiet "playwright>=1.49"
 	$(BIN)/python -m pytest tests/browser $(ARGS)
 

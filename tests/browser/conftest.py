@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from ottla.testing import RunningBroker
 from ottla.testing.registry import registry
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+AXE = Path(__file__).parents[2] / "build/browser/node_modules/axe-core/axe.min.js"
 WIDE, NARROW = {"width": 1200, "height": 800}, {"width": 390, "height": 780}
 
 
@@ -32,12 +34,26 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def console(browser: object, ottla_broker: RunningBroker) -> Iterator[Site]:
+def console(browser: object, ottla_broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    home = tmp_path_factory.mktemp("console")
+    (home / "orders.yaml").write_text("name: orders\n")
     with registry(ottla_broker.bootstrap) as schemas:
-        settings = ClusterSettings(CLUSTER, {"bootstrap.servers": ottla_broker.bootstrap}, registry=schemas.url)
+        settings = ClusterSettings(
+            CLUSTER, {"bootstrap.servers": ottla_broker.bootstrap}, registry=schemas.url,
+            pipeline_files=str(home), state_dir=str(home / "state"), backups=(str(home / "backups"),),
+        )  # fmt: skip
         running = Running(settings, AccessSettings())
         yield Site(running.url)
         running.stop()
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The program of axe-core, which is run in a page."""
+    path = Path(os.environ.get("OTTLA_AXE") or AXE)
+    if not path.exists():
+        pytest.skip("no axe-core here: `make browser` fetches it where there is npm, or name axe.min.js in OTTLA_AXE")
+    return path.read_text(encoding="utf-8")
 
 
 class Tab:

@@ -64,19 +64,45 @@ def topic(console: Site, unique: Unique) -> str:
     return name
 
 
-def test_every_page_is_well(tab: Tab, console: Site, topic: str, unique: Unique) -> None:
+# What axe-core finds that keeps people out, or hinders them much.
+AXE_RUN = """async () => {
+  document.querySelectorAll('main details').forEach((each) => { each.open = true; });
+  return (await axe.run(document, {resultTypes: ['violations']})).violations
+    .filter((each) => ['serious', 'critical'].includes(each.impact))
+    .map((each) => each.id + ': ' + each.nodes.slice(0, 3).map((node) => node.html.slice(0, 120)).join(' | '));
+}"""
+
+
+@pytest.fixture
+def paths(console: Site, topic: str, unique: Unique) -> list[str]:
     group = unique("group")
     console.do("/group/reset", id=group, topic=topic, to="earliest")
-    for path in (
+    return [
         "/", "/brokers", "/brokers/1", "/topics", "/topics/new", f"/topics/{topic}", f"/topics/{topic}/messages",
         f"/topics/{topic}/settings?set.retention.ms=1000", f"/topics/{topic}/produce", f"/topics/{topic}/manage",
         f"/topics/{topic}/producers", "/groups", f"/group?id={group}", f"/group/reset?id={group}&to=latest",
-        "/reassignment?goal=spread", "/pipelines", "/mirroring", "/dead-letters", "/schemas", "/acls?who=a&name=b",
-        "/users", "/quotas",
-    ):  # fmt: skip
+        "/reassignment?goal=spread", "/pipelines", "/mirroring", "/backups", "/dead-letters", "/schemas",
+        "/acls?who=a&name=b", "/users", "/quotas",
+    ]  # fmt: skip
+
+
+def test_every_page_is_well(tab: Tab, paths: list[str]) -> None:
+    for path in paths:
         tab.go(path)
         tab.is_well()
         assert tab.page.evaluate(AUDIT) == [], path
+
+
+@pytest.mark.timeout(600)
+def test_axe_finds_nothing_serious(tab: Tab, paths: list[str], axe: str) -> None:
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        tab.go(path)
+        tab.page.evaluate(axe)
+        violations = tab.page.evaluate(AXE_RUN)
+        if violations:
+            found[path] = violations
+    assert found == {}
 
 
 def test_hostile_records_are_text(tab: Tab, console: Site, topic: str) -> None:

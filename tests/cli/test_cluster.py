@@ -1,5 +1,6 @@
 """`ottla cluster`: a whole cluster with one command, and nothing left of it afterwards."""
 
+import json
 import os
 import re
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from confluent_kafka import Producer
@@ -65,7 +67,15 @@ def test_it_serves_survives_a_broker_and_stops_in_order(tmp_path: Path) -> None:
         wait_until(
             lambda: log.read_text().count(registries) == 3, "a registry answers beside every broker", seconds=120
         )
-        wait_until(lambda: "The console is at http://127.0.0.1:" in log.read_text(), "a console answers", seconds=120)
+        (console,) = wait_until(
+            lambda: re.findall(r"The console is at (http://127.0.0.1:\d+)\n", log.read_text()),
+            "a console answers",
+            seconds=120,
+        )
+        with urlopen(f"{console}/api/c/local/brokers", timeout=60) as answer:
+            told = json.load(answer)
+        assert (told["listeners"], told["failures"]) == (3, [])
+        assert "Produce" in {row["request"] for row in told["requests"]}
 
         _, victim, *_ = pids(log)
         os.kill(victim, signal.SIGKILL)

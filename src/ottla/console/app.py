@@ -25,9 +25,12 @@ from ottla.client.errors import ClientError
 from ottla.client.group_resets import CannotReset
 from ottla.console.asking import Ask, BadInput, Caller, Done, NotThere, Right, read_fields, with_query
 from ottla.console.clusters import Clusters, Unseen
+from ottla.console.listeners import Listeners
 from ottla.console.pipeline_status import Pipelines
 from ottla.console.registries import Registries
+from ottla.console.starting import Starter
 from ottla.console.templating import Pages
+from ottla.console.tools import Tools
 from ottla.http.application import Served, json_answer
 from ottla.model.error_words import in_words as broker_words
 from ottla.model.errors import ApiError, ErrorCode, OttlaError
@@ -91,6 +94,9 @@ class Console:
         self.pages = Pages(HERE / "templates")
         self.registries = Registries()
         self.pipelines = Pipelines()
+        self.tools = Tools()
+        self.listeners = Listeners()
+        self.starter = Starter()
         self.kept: dict[tuple[str, str], dict[str, Any]] = {}
         """Offsets as they were before a reset, by cluster and group: what can be undone."""
 
@@ -101,6 +107,7 @@ class Console:
         return hmac.digest(self._key, words.encode("utf-8", "replace"), "sha256").hex()[:32]
 
     async def close(self) -> None:
+        await self.tools.close()
         await self.clusters.close()
         self.registries.close()
         self.gate.close()

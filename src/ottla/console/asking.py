@@ -36,7 +36,7 @@ class Right(IntEnum):
     OPERATOR = 2
     """Changes data: topics, offsets, records, partitions' places."""
     ADMIN = 3
-    """Changes who may do what: ACLs, users, quotas; and settings of brokers."""
+    """Changes who may do what: ACLs, users, quotas; and settings of brokers; promotes standbys, starts pipelines."""
 
 
 class Caller(Protocol):

@@ -18,6 +18,7 @@ from ottla.client.settings import client_settings
 from ottla.console import snapshot as snapshots
 from ottla.console.access.broker_login import merged
 from ottla.console.history import History
+from ottla.console.listeners import MetricsListener
 from ottla.console.snapshot import RIPE_LOOKS, Directory, Disks, Snapshot
 from ottla.model.errors import OttlaError
 from ottla.model.names import TopicPartition
@@ -58,6 +59,18 @@ class ClusterSettings(NamedTuple):
     registry_login: tuple[str, str] | None = None
     registry_ca: str | None = None
     pipelines: tuple[str, ...] = ()
+    mirrors: tuple[str, ...] = ()
+    """Files of mirrors whose flows may be switched."""
+    state_dir: str = ".ottla/pipelines"
+    """Of those mirrors, and of the pipelines that are started here."""
+    pipeline_files: str = ""
+    """A folder whose pipelines may be started."""
+    backups: tuple[str, ...] = ()
+    """Folders, s3:// addresses, or files of `ottla backup run`."""
+    metrics: tuple[MetricsListener, ...] = ()
+    """Of the brokers."""
+    monitors: tuple[str, ...] = ()
+    """Where `ottla monitor` tells its metrics."""
 
     @property
     def bootstrap(self) -> str:

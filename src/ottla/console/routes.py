@@ -4,11 +4,13 @@ from ottla.console.app import Entry
 from ottla.console.asking import Right
 from ottla.console.pages import (
     acls,
+    backups,
     brokers,
     dead_letters,
     events,
     groups,
     messages,
+    mirroring,
     overview,
     pipelines,
     produce,
@@ -120,10 +122,27 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry("GET", "/pipelines", pipelines.show, "Pipelines, as their drivers tell", "pipelines.html"),
     Entry(
+        "POST", "/pipelines/start", pipelines.start, "Start a pipeline of the folder of pipelines",
+        right=_ADMIN, changes=True, fields=("file", "confirm"),
+    ),
+    Entry(
         "POST", "/pipelines/stop", pipelines.stop, "Stop a pipeline",
         right=_OPERATOR, changes=True, fields=("pipeline", "confirm"),
     ),
-    Entry("GET", "/mirroring", pipelines.show_mirrors, "Flows between clusters", "mirroring.html"),
+    Entry("GET", "/mirroring", mirroring.show, "Flows between clusters", "mirroring.html"),
+    Entry(
+        "POST", "/mirroring/pause", mirroring.pause, "Let a flow rest",
+        right=_OPERATOR, changes=True, fields=("flow", "confirm"),
+    ),
+    Entry(
+        "POST", "/mirroring/resume", mirroring.resume, "Let a flow go on",
+        right=_OPERATOR, changes=True, fields=("flow", "confirm"),
+    ),
+    Entry(
+        "POST", "/mirroring/promote", mirroring.promote, "Make a standby the cluster that clients use",
+        right=_ADMIN, changes=True, fields=("flow", "confirm"),
+    ),
+    Entry("GET", "/backups", backups.show, "Backups, and how to check and restore them", "backups.html"),
     Entry(
         "GET", "/dead-letters", dead_letters.show, "Dead letters, with what befell them", "dead_letters.html",
         fields=("topic", "q", "kind"),

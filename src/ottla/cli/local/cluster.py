@@ -165,7 +165,9 @@ def _start_console(args: argparse.Namespace, children: list[Child], bootstrap: s
     if reason:
         note(f"no console: {reason}; choose another port with --console HOST:PORT")
         return
-    children.append(console_child(bootstrap, address, ",".join(registries), args.secured, args.log_level))
+    told = {child.name.removeprefix("broker-"): child.metrics for child in children if child.metrics}
+    metrics = [f"{number}={url}" for number, url in told.items()]
+    children.append(console_child(bootstrap, address, ",".join(registries), metrics, args.secured, args.log_level))
     note(f"console, in a browser: {'http' if args.secured is None else 'https'}://{address}")
 
 

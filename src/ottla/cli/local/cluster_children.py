@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from ottla.cli.local import secure
+from ottla.cli.local.broker_process import METRICS_ON
 from ottla.cli.local.console_child import ANSWERS as CONSOLE_ANSWERS
 from ottla.cli.local.console_child import command as console_command
 from ottla.cli.local.registry_child import ANSWERS as REGISTRY_ANSWERS
@@ -39,6 +40,8 @@ class Child:
     def __init__(self, name: str, program: Sequence[str], colour: int, *, serves: re.Pattern[str] | None) -> None:
         self.name = name
         self.ready = threading.Event()
+        self.metrics = ""
+        """Where it tells them, once it has said so: before it is ready."""
         self._colour = colour
         self._serves = serves
         self._started = time.monotonic()
@@ -100,6 +103,8 @@ class Child:
     def _listen(self, lines: IO[str]) -> None:
         for line in lines:
             self.say(line)
+            if METRICS_ON in line:
+                self.metrics = line.rpartition(METRICS_ON)[2].strip()
             if self._serves is not None and self._serves.search(line):
                 self.ready.set()
 
@@ -118,9 +123,10 @@ def registry_child(
 
 
 def console_child(
-    bootstrap: str, address: HttpAddress, registry: str, secured: secure.Secured | None, log_level: str
-) -> Child:
-    program = console_command(bootstrap, address, registry, secured, log_level)
+    bootstrap: str, address: HttpAddress, registry: str, metrics: Sequence[str], secured: secure.Secured | None,
+    log_level: str,
+) -> Child:  # fmt: skip
+    program = console_command(bootstrap, address, registry, metrics, secured, log_level)
     return Child("console", program, 90, serves=CONSOLE_ANSWERS)
 
 

@@ -5,9 +5,11 @@ import asyncio
 import getpass
 import ipaddress
 import logging
+import re
 import ssl
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -27,12 +29,14 @@ from ottla.model.errors import OttlaError
 
 if TYPE_CHECKING:
     from ottla.console.access.gate import AccessSettings
+    from ottla.console.listeners import MetricsListener
 
 EXAMPLES = """
   %(prog)s                                            of the broker on this machine, on port 8090
   %(prog)s --bootstrap-server kafka1:9092 --registry http://kafka1:8081 --pipelines http://spark1:4050
   %(prog)s --cluster live=kafka1:9092 --cluster test=127.0.0.1:9092
   %(prog)s --config clusters.properties               several clusters, each with settings of its own
+  %(prog)s --metrics 1=http://127.0.0.1:7071 --backups ./backups --mirror mirror.yaml --pipeline-files ./pipelines
   %(prog)s --listen 0.0.0.0:8090 --keystore console.pem --broker-login
   %(prog)s --users access.yaml --audit-log console-audit.log
   %(prog)s --hash-password                            a line for a file of users
@@ -48,7 +52,11 @@ On this machine alone nobody has to sign in. On other addresses somebody has to,
 (--broker-login), a file of users (--users) or an identity provider (--oidc-issuer), unless --open says otherwise.
 One line on stdout says where it answers; SIGTERM and Ctrl-C stop it.
 """
-CLUSTER_KEYS = ("registry", "registry.user", "registry.password", "registry.ca", "pipelines")
+STATE_DIR = ".ottla/pipelines"
+CLUSTER_KEYS = (
+    "registry", "registry.user", "registry.password", "registry.ca", "pipelines", "mirrors", "state.dir",
+    "pipeline.files", "backups", "metrics", "monitors",
+)  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None, prog: str = "ottla console") -> int:
@@ -100,6 +108,26 @@ def _parse(argv: Sequence[str] | None, prog: str) -> argparse.Namespace:
     several.add_argument(
         "--pipelines", action="append", default=[], metavar="URL", help="a driver of pipelines, or a mirror; repeatable"
     )
+    several.add_argument(
+        "--mirror", action="append", default=[], metavar="FILE", help="a mirror whose flows may be switched; repeatable"
+    )
+    several.add_argument(
+        "--backups", action="append", default=[], metavar="PLACE",
+        help="a folder, s3://bucket/prefix or a file of `ottla backup run`, whose backups are shown; repeatable",
+    )  # fmt: skip
+    several.add_argument(
+        "--metrics", action="append", default=[], metavar="[ID=]URL",
+        help="where a broker tells its metrics, for the times of requests; repeatable",
+    )  # fmt: skip
+    several.add_argument(
+        "--monitor", action="append", default=[], metavar="URL",
+        help="an `ottla monitor`, whose service levels are part of the overview's health; repeatable",
+    )  # fmt: skip
+    several.add_argument("--pipeline-files", metavar="DIR", help="a folder whose pipelines an admin may start")
+    several.add_argument(
+        "--state-dir", metavar="DIR", default=STATE_DIR,
+        help=f"where mirrors and pipelines keep their state (default: {STATE_DIR})",
+    )  # fmt: skip
     _add_access(parser)
     add_log_level(parser, "warning")
     return parser.parse(argv)
@@ -147,6 +175,12 @@ def _clusters(args: argparse.Namespace) -> list[dict[str, object]]:
         "registry_login": (args.registry_user, _secret(args.registry_password_file)) if args.registry_user else None,
         "registry_ca": args.registry_ca,
         "pipelines": tuple(_url(url, "--pipelines") for url in args.pipelines),
+        "mirrors": tuple(_file(path, "--mirror") for path in args.mirror),
+        "state_dir": str(Path(args.state_dir).absolute()),
+        "pipeline_files": _folder(args.pipeline_files, "--pipeline-files"),
+        "backups": tuple(args.backups),
+        "metrics": _listeners(args.metrics, "--metrics"),
+        "monitors": tuple(_metrics_url(url, "--monitor") for url in args.monitor),
     }
     if args.registry:
         _url(args.registry.partition(",")[0], "--registry")
@@ -177,7 +211,6 @@ def read_clusters(properties: Mapping[str, str], path: str) -> list[dict[str, ob
         own = {key.removeprefix(f"{name}."): value for key, value in properties.items() if key.startswith(f"{name}.")}
         if "bootstrap.servers" not in own:
             raise CommandError(f"{path}: {name}.bootstrap.servers is missing")
-        urls = [each.strip() for each in own.get("pipelines", "").split(",") if each.strip()]
         user = own.get("registry.user")
         found.append(
             {
@@ -186,10 +219,34 @@ def read_clusters(properties: Mapping[str, str], path: str) -> list[dict[str, ob
                 "registry": own.get("registry"),
                 "registry_login": (user, own.get("registry.password", "")) if user else None,
                 "registry_ca": own.get("registry.ca"),
-                "pipelines": tuple(_url(url, f"{name}.pipelines") for url in urls),
+                "pipelines": tuple(_url(url, f"{name}.pipelines") for url in _several(own, "pipelines")),
+                "mirrors": tuple(_file(path, f"{name}.mirrors") for path in _several(own, "mirrors")),
+                "state_dir": str(Path(own.get("state.dir", STATE_DIR)).absolute()),
+                "pipeline_files": _folder(own.get("pipeline.files"), f"{name}.pipeline.files"),
+                "backups": tuple(_several(own, "backups")),
+                "metrics": _listeners(_several(own, "metrics"), f"{name}.metrics"),
+                "monitors": tuple(_metrics_url(url, f"{name}.monitors") for url in _several(own, "monitors")),
             }
         )
     return found
+
+
+def _several(properties: Mapping[str, str], key: str) -> list[str]:
+    return [each.strip() for each in properties.get(key, "").split(",") if each.strip()]
+
+
+def _file(path: str, option: str) -> str:
+    if not Path(path).is_file():
+        raise CommandError(f"{option}: there is no file {path}")
+    return str(Path(path).absolute())
+
+
+def _folder(path: str | None, option: str) -> str:
+    if not path:
+        return ""
+    if not Path(path).is_dir():
+        raise CommandError(f"{option}: there is no folder {path}")
+    return str(Path(path).absolute())
 
 
 def _check_name(name: str, known: Sequence[str]) -> None:
@@ -205,6 +262,22 @@ def _url(text: str, option: str) -> str:
     if where.scheme not in ("http", "https") or not where.hostname:
         raise CommandError(f"{option}: `{text}` is not an address: write http://HOST:PORT")
     return url
+
+
+def _metrics_url(text: str, option: str) -> str:
+    url = _url(text, option)
+    return url if urlsplit(url).path.strip("/") else f"{url.rstrip('/')}/metrics"
+
+
+def _listeners(texts: Sequence[str], option: str) -> "tuple[MetricsListener, ...]":
+    """`http://HOST:PORT`, or `ID=http://HOST:PORT` where the console is to know whose it is."""
+    from ottla.console.listeners import MetricsListener
+
+    found = []
+    for text in texts:
+        broker, _, url = text.partition("=") if re.match(r"\d+=", text) else ("", "", text)
+        found.append(MetricsListener(_metrics_url(url, option), broker))
+    return tuple(found)
 
 
 def _secret(path: str | None) -> str:

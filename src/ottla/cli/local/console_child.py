@@ -4,6 +4,7 @@ import argparse
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 
 from ottla.cli.local import secure
 from ottla.cli.local.registry_child import PROGRAM, STOP_SECONDS_MAX
@@ -29,12 +30,14 @@ def wanted(option: str) -> HttpAddress | None:
 
 
 def command(
-    bootstrap: str, address: HttpAddress, registry: str, secured: secure.Secured | None, log_level: str
-) -> list[str]:
-    """`registry`: its URL, or nothing. A secured cluster lets its own users in, and nobody else."""
+    bootstrap: str, address: HttpAddress, registry: str, metrics: Sequence[str], secured: secure.Secured | None,
+    log_level: str,
+) -> list[str]:  # fmt: skip
+    """`registry`: its URL, or nothing; `metrics`: of each broker, ID=URL. A secured cluster lets in its own users."""
     options = ["console", "--bootstrap-server", bootstrap, "--listen", str(address), "--log-level", log_level]
     if registry:
         options += ["--registry", registry]
+    options += [part for each in metrics for part in ("--metrics", each)]
     if secured is not None:
         options += ["--command-config", str(secured.client_properties), "--keystore", str(secured.broker_keys)]
         options += ["--broker-login"]
@@ -69,7 +72,7 @@ class ConsoleChild:
     def url(self) -> str:
         return f"{'http' if self._secured is None else 'https'}://{self.address}"
 
-    def start(self, bootstrap: str, registry: str) -> None:
+    def start(self, bootstrap: str, registry: str, metrics: Sequence[str]) -> None:
         """Where the port is taken the broker runs without a console, and says so."""
         if self.address is None:
             return
@@ -77,7 +80,7 @@ class ConsoleChild:
         if self.why_not:
             return
         self._process = subprocess.Popen(
-            command(bootstrap, self.address, registry, self._secured, self._log_level),
+            command(bootstrap, self.address, registry, metrics, self._secured, self._log_level),
             stdin=subprocess.PIPE,  # held open and never written to: its end is how the child knows of ours
             stdout=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for us

@@ -69,7 +69,9 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla up") -> int:
         registry.start(addresses[0])
         print(welcome(addresses[0], ", ".join(settings.data_dirs), secured), flush=True)
         print(registry_lines(registry), flush=True)
-        console.start(addresses[0], "" if registry.why_not else registry.url)
+        console.start(
+            addresses[0], "" if registry.why_not else registry.url, [f"{settings.node_id}={url}" for url in metrics]
+        )
         print(console_lines(console), flush=True)
         if metrics:
             print(f"\n  What it counts, for Prometheus: {metrics[0]}", flush=True)

@@ -6,12 +6,17 @@ from ottla.client import admin
 from ottla.client.admin import ConfigSource, Resource, ResourceType
 from ottla.console.asking import Ask, Done, NotThere
 from ottla.console.commands import command
+from ottla.console.measured import together
 from ottla.console.pages.configs import Setting, settings_of
 
 
 async def list_brokers(ask: Ask) -> dict[str, Any]:
     found = await ask.snapshot()
+    times = await ask.console.listeners.times(ask.watched.settings.metrics)
     return {
+        "requests": together(each.requests for each in times),
+        "listeners": len(times),
+        "failures": [each.error for each in times if each.error],
         "items": list(found.brokers),
         "controller": found.controller_id,
         "_most": {
@@ -35,9 +40,14 @@ async def show(ask: Ask) -> dict[str, Any]:
         resource = Resource(ResourceType.BROKER, number)
         told = await admin.describe_configs(ask.watched.cluster, [resource])
         settings = settings_of(told[resource])
+    own = [each for each in ask.watched.settings.metrics if each.broker == number]
+    times = await ask.console.listeners.times(own)
     only_set = "all" not in ask.fields
     return {
         "broker": row,
+        "requests": together(each.requests for each in times),
+        "listeners": len(times),
+        "failures": [each.error for each in times if each.error],
         "directories": [each for each in found.disks.directories if each.broker == row.broker],
         "settings": [each for each in settings if not only_set or each.source != ConfigSource.DEFAULT_CONFIG.name],
         "settings_all": len(settings),

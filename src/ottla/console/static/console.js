@@ -30,9 +30,12 @@ async function renew() {
 function swap(part, fresh) {
   const focused = part.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
   const open = [...part.querySelectorAll("details[open]")].map((each) => each.id).filter(Boolean);
-  const scrolls = [...part.querySelectorAll(".wrap")].map((each) => each.scrollLeft);
+  const wraps = [...part.querySelectorAll(".wrap")];
+  const scrolls = wraps.map((each) => each.scrollLeft);
+  const scrolled = wraps.indexOf(document.activeElement);
   part.replaceChildren(...fresh.childNodes);
   part.querySelectorAll(".wrap").forEach((each, at) => { each.scrollLeft = scrolls[at] || 0; });
+  part.querySelectorAll(".wrap")[scrolled]?.focus({ preventScroll: true });
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");
   if (focused) [...part.querySelectorAll("a")].find((each) => each.getAttribute("href") === focused)?.focus();
 }

@@ -35,7 +35,7 @@ def look_at_flows(mirror: Mirror, path: Path, state_dir: Path) -> list[dict[str,
             records, oldest = None, None
         seconds = None if oldest is None else max(0.0, time.time() - oldest)
         status |= {"lag_records": records, "lag_seconds": 0.0 if records == 0 else seconds}
-        status |= {"paused": is_paused(mirror, flow, state_dir), "standby": flow.is_standby}
+        status |= {"flow": flow.name, "paused": is_paused(mirror, flow, state_dir), "standby": flow.is_standby}
         found.append(status)
     return found
 
