@@ -1,4 +1,4 @@
-"""Confluent's Java registry client, as it is inside Flink's jar, and Flink's own serializers on it, against our registry."""
+"""Confluent's Java registry client, from Flink's jar, and Flink's serializers on it, against our registry."""
 
 import subprocess
 from collections.abc import Callable, Iterator
@@ -47,7 +47,7 @@ def test_java_registry_client(running: RunningRegistry, unique: Callable[[str], 
     run(running.url, scenario, f"{unique(scenario)}-value")
 
 
-def test_java_registry_client_logs_in(ottla_broker: RunningBroker, unique: Callable[[str], str], tmp_path: Path) -> None:
+def test_java_client_logs_in(ottla_broker: RunningBroker, unique: Callable[[str], str], tmp_path: Path) -> None:
     users = write_users(tmp_path / "users", [("jane", "secret")])
     own = ("--topic", unique("_schemas"), "--group", unique("registry"))
     with registry(ottla_broker.bootstrap, "--users", str(users), *own) as started:
