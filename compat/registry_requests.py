@@ -27,6 +27,8 @@ def schema(text: str, schema_type: str = "", **more: Any) -> dict[str, Any]:
 
 ID = {"name": "id", "type": "int"}
 FIRST = schema(record(ID))
+NOTED_ONE = {"name": "id", "type": "int", "z": "1", "b": "2"}
+NOTED_TWO = {"name": "id", "type": "int", "b": "2", "z": "1"}
 SECOND = schema(record(ID, {"name": "note", "type": "string", "default": ""}))
 WRONG = schema(record({"name": "id", "type": "string"}))
 BROKEN = schema("{")
@@ -165,10 +167,25 @@ DELETING = (
     Ask("no subject", "DELETE", "/subjects/STORY-none"),
 )
 
+METADATA = {"properties": {"owner": "shop", "major": "1"}}
+ENRICHING = (
+    Ask("with metadata", "POST", VERSIONS, {**FIRST, "metadata": METADATA}, "first"),
+    Ask("a version with metadata", "GET", f"{VERSIONS}/1"),
+    Ask("by metadata", "GET", f"{SUBJECT}/metadata?key=owner&value=shop"),
+    Ask("by metadata that nobody has", "GET", f"{SUBJECT}/metadata?key=owner&value=none"),
+    Ask("written otherwise", "POST", "/subjects/STORY-n/versions", schema(record(NOTED_ONE)), "one"),
+    Ask("normalised", "POST", "/subjects/STORY-n/versions?normalize=true", schema(record(NOTED_TWO)), "two"),
+    Ask("all schemas, the latest", "GET", "/schemas?subjectPrefix=STORY-n&latestOnly=true"),
+    Ask("resolved", "GET", "/schemas/ids/{first}?format=resolved"),
+    Ask("in a context", "POST", "/subjects/:.STORY:value/versions", FIRST, "in a context"),
+    Ask("in a context, by path", "GET", "/contexts/.STORY/subjects/value/versions"),
+)
+
 STORIES = {
     "reading": READING,
     "refusing": REFUSING,
     "setting": SETTING,
     "referring": REFERRING,
     "deleting": DELETING,
+    "enriching": ENRICHING,
 }

@@ -21,10 +21,11 @@ from ottla.testing.running import RunningBroker
 SECONDS_MAX = 120.0
 HEADERS = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 ONLY_OURS = {
-    "guid": "of version 8 of the API",
-    "ts": "of version 8 of the API",
-    "deleted": "of version 8 of the API",
+    "guid": "theirs has ids only",
+    "ts": "theirs does not tell it",
+    "deleted": "theirs does not tell it",
     "maxId": "theirs leaves fetchMaxId alone",
+    "metadata": "theirs takes it and does not give it back",
 }
 ONLY_THEIRS = {"normalize": "false stands in every answer of theirs, where Confluent's leaves out what was not set"}
 
@@ -40,6 +41,9 @@ NUMBERS = "Confluent's tells what is no version from a version that is not there
 OWN_CODE = "the code's first three digits are the status, as with Confluent's"
 BEFORE_8 = "409 was the code before version 8 of the API, 40901 since"
 UNSET = "theirs has no difference between a setting that is not there and the one of all subjects"
+NO_METADATA = "theirs does not look by metadata"
+PLAIN = '{"fields": [{"name": "id", "type": "int"}], "name": "enriching", "type": "record"}'
+NOTED = '{"fields": [{"b": "2", "name": "id", "type": "int", "z": "1"}], "name": "enriching", "type": "record"}'
 DIFFERENT = {
     ("reading", "subjects by prefix"): Known('200 ["reading-value"]', '200 ["reading-other", "reading-value"]', FILTER),
     ("reading", "version 0"): Known("422 42202", "404 40402", NUMBERS),
@@ -72,6 +76,18 @@ DIFFERENT = {
     ("deleting", "a subject that was deleted before"): Known(
         "200 [3]", "200 [2, 3]", "Confluent's names the versions that go now, not those that had gone"
     ),
+    ("enriching", "by metadata"): Known(
+        '200 {"id": "first", "schema": ' + PLAIN + ', "subject": "enriching-value", "version": 1}',
+        '204 ""',
+        NO_METADATA,
+    ),
+    ("enriching", "by metadata that nobody has"): Known("404 40403", '204 ""', NO_METADATA),
+    ("enriching", "all schemas, the latest"): Known(
+        '200 [{"id": "two", "schema": ' + NOTED + ', "subject": "enriching-n", "version": 2}]',
+        '200 [{"schema": ' + NOTED + '}, {"schema": ' + NOTED + "}]",
+        "theirs gives every version, and of each only the text",
+    ),
+    ("enriching", "in a context, by path"): Known("200 [1]", '404 ""', "theirs knows contexts in names only"),
 }
 """By story and request."""
 STRICTER = Known("200 True", "200 False", "Confluent's goes by number and by what is the same on the wire")
@@ -134,6 +150,8 @@ class Peer:
         if not isinstance(answer, dict):
             return answer
         kept = {name: value for name, value in answer.items() if name not in ONLY_OURS and name not in ONLY_THEIRS}
+        if kept.get("references") == []:
+            del kept["references"]  # theirs names them even where there are none
         if "id" in kept:
             kept["id"] = self._names.get(kept["id"], kept["id"])
         if kept.get("schema", "").startswith("{"):

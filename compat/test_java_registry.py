@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from compat.peer.java_registry import fetch_registry_client, registry_check
+from compat.peer.kafka import Kafka
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
@@ -65,3 +66,20 @@ def test_flink_and_python_read_each_other(running: RunningRegistry, unique: Call
         sent = next(line.removeprefix("bytes ") for line in lines if line.startswith("bytes "))
         assert AvroDeserializer(client)(bytes.fromhex(sent), context) == {"id": 42, "note": "read by Flink"}
         assert client.get_versions(f"{topic}-value") == [1, 2]
+
+
+def test_on_apache_kafka(apache_kafka: Kafka, unique: Callable[[str], str]) -> None:
+    """Two instances keep their state there: one writes, the other passes on, and a third reads what they wrote."""
+    with registry(apache_kafka.bootstrap) as first, registry(apache_kafka.bootstrap) as second:
+        for each in (first, second):
+            for scenario in ("register", "config", "references"):
+                run(each.url, scenario, f"{unique(scenario)}-value")
+        expected = subjects(first)
+        assert subjects(second) == expected
+    with registry(apache_kafka.bootstrap) as later:
+        assert subjects(later) == expected
+
+
+def subjects(running: RunningRegistry) -> list[str]:
+    with SchemaRegistryClient({"url": running.url}) as client:
+        return sorted(client.get_subjects())

@@ -21,7 +21,7 @@ POM = Path(__file__).with_name("apicurio_pom.xml")
 ARCHIVE = PEER / "apicurio"
 UNPACKED = PEER / "apicurio-app"
 START_SECONDS_MAX = 240.0
-API = "/apis/ccompat/v7"
+API = "/apis/ccompat/v8"
 IN_MEMORY = ("-Dapicurio.storage.kind=sql",)
 
 
