@@ -1,8 +1,9 @@
 """What schemas cost: checking them at the broker, asking a registry for them, and reading many versions of one.
 
-    python -m benchmarks.schemas                       all three
+    python -m benchmarks.schemas                       all four
     python -m benchmarks.schemas --only validation     produce to a topic that checks schemas and to one that does not
     python -m benchmarks.schemas --only registry       look-ups and registrations, start and memory
+    python -m benchmarks.schemas --only beside         the same of Apicurio Registry, in turn (needs Maven)
     python -m benchmarks.schemas --only evolving       ten versions through pipelines beside one, to Parquet and back
     python -m benchmarks.schemas --only evolving --records 1000000
 
@@ -10,14 +11,14 @@ What is compared is done in turn, round after round: a busy machine makes both s
 """
 
 import argparse
-import json
-import multiprocessing
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import psutil
+from benchmarks.schemas_asking import asking
+from benchmarks.schemas_beside import beside
 from benchmarks.schemas_evolving import evolving
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -29,10 +30,8 @@ from ottla.testing.registry import RunningRegistry, registry
 from ottla.testing.running import RunningBroker, broker
 
 VALUE_BYTES = 100
-CLIENTS = 2
 CHECKED, PLAIN = "checked", "plain"
 PATIENCE_S = 120.0
-LOOK_UP_SECONDS = 3.0
 
 
 @contextmanager
@@ -93,84 +92,16 @@ def _produce(running: RunningBroker, topic: str, value: bytes, records: int, cod
     return records / seconds, after.user + after.system - before.user - before.system
 
 
-def asking(rounds: int) -> None:
-    """Start, memory, look-ups and registrations of one registry, with its own processor time: others' is not in it."""
-    with broker() as running:
-        _starts(running, rounds, "a new topic", lambda n: ["--topic", f"_start{n}", "--group", f"start{n}"])
-        with registry(running.bootstrap) as beside:
-            empty, before = _resident_mb(beside), _cpu(beside)
-            ids, latencies = _register(beside.url, 1_000)
-            each_ms = (_cpu(beside) - before) * 1000 / len(ids)
-            print(
-                f"registrations one after the other: {statistics.median(latencies):.1f} ms, 99th percentile "
-                f"{statistics.quantiles(latencies, n=100)[98]:.1f} ms; CPU {each_ms:.1f} ms each"
-            )
-            print(f"memory: {empty:.0f} MB empty, {_resident_mb(beside):.0f} MB with {len(ids)} schemas")
-            for clients in (1, CLIENTS):
-                before, counts = _cpu(beside), [_look_ups(beside.url, ids, clients) for _ in range(rounds)]
-                each_us = (_cpu(beside) - before) * 1e6 / sum(counts)
-                rate = statistics.median(counts) / LOOK_UP_SECONDS
-                print(f"look-ups by id, {clients} clients: {rate:,.0f} a second; CPU {each_us:.0f} us each")
-        _starts(running, rounds, f"{len(ids)} schemas", lambda _: [])
-
-
-def _starts(running: RunningBroker, rounds: int, what: str, options: Callable[[int], list[str]]) -> None:
-    taken = []
-    for number in range(rounds):
-        began = time.perf_counter()
-        with registry(running.bootstrap, *options(number)) as started:
-            taken.append((time.perf_counter() - began, _cpu(started)))
-    seconds, cpu = (statistics.median(each) for each in zip(*taken, strict=True))
-    print(f"start until it answers, with {what}: {seconds * 1000:.0f} ms; CPU {cpu * 1000:.0f} ms")
-
-
-def _register(url: str, count: int) -> tuple[list[int], list[float]]:
-    ids, latencies = [], []
-    with RegistryClient(url) as client:
-        for number in range(count):
-            fields = [{"name": f"f{each}", "type": "string"} for each in range(10)]
-            text = json.dumps({"type": "record", "name": f"R{number}", "fields": fields})
-            began = time.perf_counter()
-            ids.append(client.register(f"s{number}-value", text).schema_id)
-            latencies.append((time.perf_counter() - began) * 1000)
-    return ids, latencies
-
-
-def _look_ups(url: str, ids: list[int], clients: int) -> int:
-    with multiprocessing.get_context("spawn").Pool(clients) as pool:
-        return sum(pool.starmap(_look_up, [(url, ids)] * clients))
-
-
-def _look_up(url: str, ids: list[int]) -> int:
-    count = 0
-    with RegistryClient(url) as client:
-        client.get(f"/schemas/ids/{ids[0]}")
-        began = time.perf_counter()
-        while time.perf_counter() - began < LOOK_UP_SECONDS:
-            client.get(f"/schemas/ids/{ids[count % len(ids)]}")
-            count += 1
-    return count
-
-
-def _cpu(running: RunningRegistry) -> float:
-    """Seconds so far."""
-    times = psutil.Process(running.pid).cpu_times()
-    return float(times.user + times.system)
-
-
-def _resident_mb(running: RunningRegistry) -> float:
-    return float(psutil.Process(running.pid).memory_info().rss) / 1e6
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.schemas", description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", choices=("validation", "registry", "evolving"))
+    parser.add_argument("--only", choices=("validation", "registry", "beside", "evolving"))
     parser.add_argument("--records", type=int, default=100_000, help="in each run (100000; the issue wants 1000000)")
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     parts: dict[str, Callable[[], None]] = {
         "validation": lambda: validation(arguments.records, arguments.rounds),
         "registry": lambda: asking(arguments.rounds),
+        "beside": lambda: beside(arguments.rounds),
         "evolving": lambda: evolving(arguments.records, arguments.rounds),
     }
     for name, part in parts.items():

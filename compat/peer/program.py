@@ -71,6 +71,11 @@ class Program:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def pid(self) -> int:
+        assert self._process is not None, f"{self.name} does not run"
+        return self._process.pid
+
+    @property
     def text(self) -> str:
         """Its first complaint, which the many that follow would hide, and the last of what it said."""
         different = [line for line, _ in itertools.groupby(self.lines)]
