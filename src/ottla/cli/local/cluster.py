@@ -11,6 +11,7 @@ from ottla.cli.common.options import ToolParser
 from ottla.cli.common.output import CommandError, note
 from ottla.cli.local import console_child as consoles
 from ottla.cli.local import secure
+from ottla.cli.local.beside import why_not
 from ottla.cli.local.broker_process import LOCAL_METRICS, NO_WAITING
 from ottla.cli.local.cluster_children import Child, broker_child, console_child, registry_child, zookeeper_child
 from ottla.cli.local.console_child import add_console
@@ -161,7 +162,7 @@ def _start_console(args: argparse.Namespace, children: list[Child], bootstrap: s
     address = consoles.wanted(args.console)
     if address is None:
         return
-    reason = consoles.why_not(address)
+    reason = why_not(address)
     if reason:
         note(f"no console: {reason}; choose another port with --console HOST:PORT")
         return

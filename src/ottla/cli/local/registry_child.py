@@ -5,22 +5,15 @@ Whatever a schema costs, the broker's loop does not pay for it; and the registry
 
 import argparse
 import re
-import subprocess
-import sys
 
 from ottla.cli.common.listening import MEANT
 from ottla.cli.common.output import CommandError
 from ottla.cli.local import secure
-from ottla.http.address import BadListener, HttpAddress, is_local, parse_address
-from ottla.http.listening import listen
+from ottla.cli.local.beside import ChildBeside, child_command
+from ottla.http.address import HttpAddress, is_local, parse_address
 from ottla.model.defaults import REGISTRY_PORT
 
 NO_REGISTRY = "none"
-STOP_SECONDS_MAX = 10.0
-PROGRAM = (
-    "import sys; from ottla.testing.child import end_with_parent; end_with_parent(); "
-    "from ottla.cli.main import main; sys.exit(main())"
-)
 ANSWERS = re.compile(r"The schema registry answers on ")
 
 
@@ -74,59 +67,20 @@ def command(bootstrap: str, address: HttpAddress, secured: secure.Secured | None
         options += ["--command-config", str(secured.client_properties), "--keystore", str(secured.broker_keys)]
         options += ["--truststore", str(secured.authority), "--login", secure.MECHANISM, "--authorize"]
         options += ["--super-users", f"User:{secure.ADMIN}"]
-    return [sys.executable, "-c", PROGRAM, *options]
+    return child_command(options)
 
 
-class RegistryChild:
-    """`why_not` says in words why there is none."""
-
+class RegistryChild(ChildBeside):
     def __init__(self, option: str, secured: secure.Secured | None, log_level: str) -> None:
-        self.address = wanted(option)
-        self.why_not = "" if self.address else f"--registry {NO_REGISTRY}"
-        self._secured = secured
-        self._log_level = log_level
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        return f"{'http' if self._secured is None else 'https'}://{self.address}"
+        super().__init__(wanted(option), f"--registry {NO_REGISTRY}", secured, log_level)
 
     def broker_settings(self) -> list[str]:
         return broker_settings(self.address, 1, self._secured)
 
     def start(self, bootstrap: str) -> None:
-        """Where the port is taken the broker runs without a registry, and says so."""
-        if self.address is None:
-            return
-        if self.address.port:
-            try:
-                listen(self.address, backlog=1).close()
-            except BadListener as error:
-                self.why_not = str(error)
-                return
-        self._process = subprocess.Popen(
-            command(bootstrap, self.address, self._secured, self._log_level),
-            stdin=subprocess.PIPE,  # held open and never written to: its end is how the child knows of ours
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for us
-        )
-
-    def stop(self) -> None:
-        process = self._process
-        if process is None:
-            return
-        process.terminate()
-        try:
-            process.wait(STOP_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(STOP_SECONDS_MAX)
-        if process.stdin is not None:
-            process.stdin.close()
+        if self.address is not None:
+            self.run(command(bootstrap, self.address, self._secured, self._log_level))
 
 
 def registry_lines(child: RegistryChild) -> str:
-    if not child.why_not:
-        return f"\n  Schema registry: schema.registry.url={child.url}"
-    hint = "" if child.address is None else "; choose another port with --registry HOST:PORT"
-    return f"\n  No schema registry: {child.why_not}{hint}"
+    return child.said("Schema registry: schema.registry.url=", "schema registry", "--registry")
