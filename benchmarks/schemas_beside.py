@@ -15,6 +15,7 @@ from ottla.testing.running import RunningBroker, broker
 
 OURS, THEIRS = "Ottla", "Apicurio"
 WARM_UP = 300
+WARM_UP_ROUNDS = 5
 REGISTRATIONS = 200
 
 
@@ -33,7 +34,8 @@ def beside(rounds: int) -> None:
             empty = {name: resident_mb(side.pid) for name, side in sides.items()}
             for side in sides.values():
                 side.ids.extend(register(side.url, range(WARM_UP))[0])
-                look_ups(side.url, side.ids, CLIENTS)
+                for _ in range(WARM_UP_ROUNDS):
+                    look_ups(side.url, side.ids, CLIENTS)
             _registrations(sides, rounds)
             for clients in (1, CLIENTS):
                 _look_ups(sides, rounds, clients)
