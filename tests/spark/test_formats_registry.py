@@ -187,6 +187,8 @@ def test_what_cannot_work_is_said(
         read(frame, "avro", registry_process.url, topic=topic)
     with pytest.raises(FormatProblem, match="no schema registry answers"):
         read(frame, "avro", "http://127.0.0.1:9", topic=topic)
+    with pytest.raises(FormatProblem, match="versions are not merged"):
+        read(frame, "protobuf", registry_process.url, topic=topic, columns="merged")
     client.register(f"{topic}-value", order())
     numbers = spark.createDataFrame([(0, "x")], "i INT, id STRING")
     with pytest.raises(FormatProblem, match="incompatible"):
