@@ -82,8 +82,8 @@ class RegistryFormat:
             raise FormatProblem(f"format {spec.name}: `columns` is latest, merged or a version from 1 on")
         if options.columns == "merged" and self._kind == "protobuf":
             raise FormatProblem(
-                "format protobuf: versions are not merged, because fields go by number; choose `columns: latest` (numbers "
-                "that it has dropped are left out) or a version"
+                "format protobuf: versions are not merged, because fields go by number; choose `columns: latest` "
+                "(numbers that it has dropped are left out) or a version"
             )
 
     # Reading.
