@@ -20,6 +20,8 @@ from ottla.model.errors import OttlaError
 NOTE_BYTES_MAX = 4000
 """Brokers take 4096 bytes of metadata (offset.metadata.max.bytes)."""
 ONGOING = "Ongoing"
+EMPTY = "Empty"
+"""The id is taken, nothing is written."""
 ABORTED = frozenset({"PrepareAbort", "CompleteAbort"})
 _MARK = "ottla-decision"
 _ENTRY = struct.Struct(">IHHqh")
