@@ -86,8 +86,7 @@ def test_several_topics_a_pattern_and_an_assignment(read: Read, records: Records
     records.send(one, ["b"], partition=1)
     records.send(two, ["c"])
     assert values(read(subscribe=f"{one}, {two}")) == ["a", "b", "c"]
-    ending = one.partition("one")[2][:-1]
-    assert values(read(subscribePattern=rf"what\.(one|two){ending}\d")) == ["a", "b", "c"]
+    assert values(read(subscribePattern=r"what\.(one|two)-\d+-\d+")) == ["a", "b", "c"]
     assert values(read(assign=json.dumps({one: [1], two: [0]}))) == ["b", "c"]
 
 
