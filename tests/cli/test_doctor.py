@@ -128,9 +128,11 @@ def test_spark_runs_on_the_java_that_pip_brings(tmp_path: Path) -> None:
         found = next(Path(folder, name) for folder in ("/usr/bin", "/bin") if Path(folder, name).exists())
         (tmp_path / name).symlink_to(found)
     program = "import ottla.cli.main; raise SystemExit(ottla.cli.main.main())"
+    # Without an archive of classes: it would be made when all is over, for a minute, and thrown away.
+    environment = {"PATH": str(tmp_path), "HOME": str(tmp_path), "OTTLA_CLASS_ARCHIVE": "off"}
     done = subprocess.run(
         [sys.executable, "-c", program, "doctor", "--spark", "--json", "--data", str(tmp_path)],
-        env={"PATH": str(tmp_path), "HOME": str(tmp_path)}, capture_output=True, text=True, timeout=480, check=False,
+        env=environment, capture_output=True, text=True, timeout=480, check=False,
     )  # fmt: skip
     assert done.returncode in (0, 1), done.stderr
     checks: dict[str, Any] = {check["check"]: check for check in json.loads(done.stdout)["checks"]}

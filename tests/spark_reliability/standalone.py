@@ -11,9 +11,12 @@ from pathlib import Path
 import psutil
 import pyspark
 
+from ottla.config.java import find_java
+from ottla.spark.class_archive import archive_options, archive_place
+from ottla.spark.home import home_without_zip
+from ottla.spark.java_options import SHORT_LIVED
 from ottla.testing.waiting import wait_until
 
-_SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 _MASTER_READY = re.compile(r"Starting Spark master at (spark://\S+)")
 _WORKER_READY = re.compile(r"Successfully registered with master")
 _EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
@@ -74,18 +77,21 @@ class StandaloneCluster:
 
     def _launch(self, name: str, java_class: str, arguments: list[str]) -> Path:
         log = self._folder / f"{name}.log"
+        home = home_without_zip("local[1]", {}, os.environ) or Path(pyspark.__file__).parent
+        archive = archive_place(find_java(os.environ, wanted_by="Spark"), os.environ, home)
         environment = {
             **os.environ,
+            "SPARK_HOME": str(home),  # the one whose classes are in the archive
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "384m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # they do little and start quickly
-            "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            # For all of them, executors too: six JVMs that live for a minute.
+            "JDK_JAVA_OPTIONS": f"{SHORT_LIVED} {archive_options(archive)}",
             "SPARK_WORKER_DIR": str(self._folder),
             "PYSPARK_PYTHON": sys.executable,
         }
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [str(_SPARK_CLASS), java_class, "--host", "127.0.0.1", *arguments],
+                [str(home / "bin" / "spark-class"), java_class, "--host", "127.0.0.1", *arguments],
                 stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment,
             )  # fmt: skip
         self._processes.append(process)
