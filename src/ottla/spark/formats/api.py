@@ -48,7 +48,7 @@ def build_format(spec: FormatSpec) -> Format:
 def check_format(spec: FormatSpec) -> None:
     """Raises FormatProblem for all that can be said without Spark, the files that a schema comes in among it."""
     built = build_format(spec)
-    if isinstance(built, AvroFormat | ProtobufFormat):
+    if isinstance(built, AvroFormat | ProtobufFormat | RegistryFormat):
         built.check_schema()
 
 

@@ -50,13 +50,16 @@ _NAMES: Mapping[type[DataType], dict[str, Any]] = {
 _DEPTH_MAX = 50
 
 
-def columns_of_json(schemas: Sequence[Any]) -> StructType:
-    """The columns of all of them; where they differ the last counts."""
+def json_column_type(schemas: Sequence[Any]) -> DataType:
+    """The columns of all of them, where they differ the last counts; or the one column of a schema without
+    properties."""
+    kinds = [_type_of(schema, schema, 0) for schema in schemas]
+    if not isinstance(kinds[-1], StructType):
+        return kinds[-1]
     fields: dict[str, StructField] = {}
-    for schema in schemas:
-        kind = _type_of(schema, schema, 0)
+    for kind in kinds:
         if not isinstance(kind, StructType):
-            raise FormatProblem("format json: the schema must be an object with properties, for these are the columns")
+            raise FormatProblem("format json: versions with properties and others without cannot be merged")
         fields |= {field.name: field for field in kind.fields}
     return StructType(list(fields.values()))
 
@@ -94,9 +97,9 @@ def _object(schema: Mapping[str, Any], root: Any, depth: int) -> DataType:
     return StructType([StructField(name, _type_of(each, root, depth + 1)) for name, each in properties.items()])
 
 
-def json_schema_of(columns: StructType, title: str) -> dict[str, Any]:
+def json_schema_of(kind: DataType, title: str) -> dict[str, Any]:
     """Closed, so that later columns can be added and this one still be followed."""
-    schema = _json_type(columns)
+    schema = _json_type(kind)
     return {"$schema": "http://json-schema.org/draft-07/schema#", "title": title, **schema}
 
 
