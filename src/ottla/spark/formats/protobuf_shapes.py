@@ -176,23 +176,25 @@ def _merged(versions: list[Field]) -> Field:
     for each in like:
         names |= each.names
     inner = merge([each.inner for each in like if each.inner is not None]) if last.inner is not None else None
-    kind = _widest([WRAPPED.get(each.kind, each.kind) for each in like]) if last.kind in _NUMBERS | _FRACTIONS else last.kind
+    kind = _widest(last.kind, [WRAPPED.get(each.kind, each.kind) for each in like])
     many = last.many or next((each.many for each in like if each.many), "")
     return msgspec.structs.replace(last, kind=kind, names=names, inner=inner, many=many)
 
 
-def _widest(kinds: list[str]) -> str:
-    """The narrowest type that holds all of them; where none does (int64 and uint64) the last one's."""
+def _widest(last: str, kinds: list[str]) -> str:
+    """Of numbers, the narrowest type that holds all of them; where none does (int64 and uint64) the last one's."""
+    if last not in _NUMBERS | _FRACTIONS:
+        return last
     numbers = {kind for kind in kinds if kind != "bool"}
     if len(numbers) == 1:
-        return kinds[-1]
+        return last
     if numbers <= _FRACTIONS:
         return "double"
     if numbers <= _SIGNED_32 | {ENUM}:
         return "int32"
     if numbers <= _UNSIGNED_32 | _UNSIGNED_64:
         return "uint64" if numbers & _UNSIGNED_64 else "uint32"
-    return kinds[-1] if numbers & _UNSIGNED_64 else "int64"
+    return last if numbers & _UNSIGNED_64 else "int64"
 
 
 def _free(name: str, taken: set[str]) -> str:

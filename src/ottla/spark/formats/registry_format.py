@@ -14,7 +14,7 @@ single value, as keys often have, is one column.
 import functools
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
@@ -47,6 +47,19 @@ _SINGLE = "single"
 KINDS = {"avro": "AVRO", "json": "JSON", "protobuf": "PROTOBUF"}
 Part = Literal["value", "key"]
 ROW = "Row"
+
+
+WHERE = ("registry", "user", "password", "ca")
+"""Options that say where the registry is: said once for values and keys."""
+
+
+def key_options(schema: str | None, own: Mapping[str, Any], of_values: Mapping[str, Any], topic: Any) -> dict[str, Any]:
+    """The options of a key's format: with a registry it is that of the values, and the subject is the topic's."""
+    if schema != REGISTRY:
+        return dict(own)
+    shared = {name: of_values[name] for name in WHERE if name in of_values}
+    named = {"topic": topic} if isinstance(topic, str) else {}
+    return {"part": "key", **named, **shared, **own}
 
 
 class RegistryOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

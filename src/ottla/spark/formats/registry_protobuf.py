@@ -23,7 +23,7 @@ from ottla.spark.formats.protobuf_schemas import fits, proto_of
 from ottla.spark.formats.protobuf_shapes import Shape, merge, row_reader, shape_of
 from ottla.spark.formats.spec import FormatProblem
 
-_IMPORT = re.compile(r"""^\s*import\s+(?:public\s+|weak\s+)?["'](?P<path>[^"']+)["']\s*;""", re.MULTILINE)
+_IMPORT = re.compile(r"""(?:^|;)\s*import\s+(?:public\s+|weak\s+)?["']([^"']+)["']\s*(?=;)""", re.MULTILINE)
 IMPORTS_MAX = 500
 
 
