@@ -55,6 +55,8 @@ def json_column_type(schemas: Sequence[Any]) -> DataType:
     properties."""
     kinds = [_type_of(schema, schema, 0) for schema in schemas]
     if not isinstance(kinds[-1], StructType):
+        if not isinstance(schemas[-1], dict) or "type" not in schemas[-1]:
+            raise FormatProblem("format json: the schema names neither properties, which are the columns, nor a type")
         return kinds[-1]
     fields: dict[str, StructField] = {}
     for kind in kinds:
@@ -80,7 +82,7 @@ def _type_of(schema: Any, root: Any, depth: int) -> DataType:
         if len(branches) == 1:
             return _type_of(branches[0], root, depth + 1)
     kind = schema.get("type")
-    names = [each for each in (kind if isinstance(kind, list) else [kind]) if each != "null"]
+    names = [each for each in (kind if isinstance(kind, list) else [kind]) if each not in ("null", None)]
     if names == ["object"] or (not names and "properties" in schema):
         return _object(schema, root, depth)
     if names == ["array"]:

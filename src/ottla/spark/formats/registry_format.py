@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import msgspec
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import DataType, DecimalType, StructField, StructType
 
 from ottla.model.defaults import DEFAULT_REGISTRY, REGISTRY_VARIABLE
 from ottla.registry.client import RegistryClient, RegistrySchema
@@ -191,6 +191,8 @@ class RegistryFormat:
             raise FormatProblem(
                 "format protobuf writes messages, and this is a single value: name its columns in a list, `[id]`"
             )
+        if self._kind == "json" and isinstance(kind, DecimalType):
+            raise FormatProblem("format json has no decimals for a single value: cast it to STRING or DOUBLE")
         schema = self._written(kind)
         prefix = b"" if self._options.framing == "header" else id_prefix(schema.schema_id)
         make: Callable[[], Callable[[Any], bytes]] = functools.partial(_make_json_encode, prefix)
