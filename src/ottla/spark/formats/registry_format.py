@@ -15,6 +15,7 @@ import functools
 import json
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
@@ -271,12 +272,12 @@ class RegistryFormat:
         return KEY_HEADER if self._options.part == "key" else VALUE_HEADER
 
     @property
-    def _path(self) -> Any:
+    def _path(self) -> Path:
         return self._spec.base_dir / str(self._options.schema_file)
 
     def _given(self) -> str:
         try:
-            text: str = self._path.read_text(encoding="utf-8")
+            text = self._path.read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise FormatProblem(f"format {self._kind}: cannot read the schema file {self._path}: {reason}") from error
