@@ -39,6 +39,7 @@ from ottla.spark.formats.json_text import JsonFormat
 from ottla.spark.formats.protobuf import make_encode as make_protobuf_encode
 from ottla.spark.formats.protobuf_shapes import columns_of_shape
 from ottla.spark.formats.registry_decoding import RegistryAddress, make_decode, self_contained
+from ottla.spark.formats.registry_protobuf import ROW
 from ottla.spark.formats.spec import FormatProblem, FormatSpec, Tombstones, read_options
 
 REGISTRY = "registry"
@@ -47,7 +48,6 @@ _FRAMED = "__framed"
 _SINGLE = "single"
 KINDS = {"avro": "AVRO", "json": "JSON", "protobuf": "PROTOBUF"}
 Part = Literal["value", "key"]
-ROW = "Row"
 
 
 WHERE = ("registry", "user", "password", "ca")
@@ -245,7 +245,8 @@ class RegistryFormat:
             if text:
                 return protobuf.given_file(ask, subject, self._path, text)
             assert isinstance(kind, StructType), "single values were refused"
-            return protobuf.register_columns(client, subject, kind, options.message, options.record)
+            named = options.record if options.record != ROW else None
+            return protobuf.register_columns(client, subject, kind, options.message or named)
         if text:
             return ask(subject, text, KINDS[self._kind])
         if self._kind == "json":

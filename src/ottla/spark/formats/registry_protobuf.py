@@ -25,6 +25,9 @@ from ottla.spark.formats.spec import FormatProblem
 
 _IMPORT = re.compile(r"""(?:^|;)\s*import\s+(?:public\s+|weak\s+)?["']([^"']+)["']\s*(?=;)""", re.MULTILINE)
 IMPORTS_MAX = 500
+KIND = "PROTOBUF"
+ROW = "Row"
+"""What a record is called that nobody has named."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -72,14 +75,14 @@ ReadBody = Callable[[bytes, int], dict[str, Any]]
 
 def make_reader(written: RegistrySchema, shape: str, name: str) -> ReadBody:
     """Which message of its file a value is, stands before it."""
-    if written.schema_type != "PROTOBUF":
+    if written.schema_type != KIND:
         raise Undecodable(f"it is a schema of type {written.schema_type}, and the format is protobuf")
     descriptors, described = compiled(written.text, written.references)
     main = FileDescriptorProto.FromString(described)
     if name not in names_of(written):
         raise Undecodable(f"it has no message `{name}`")
     message = messages.find(descriptors, name)
-    message_type = message_factory.GetMessageClass(message)
+    message_type, place = message_factory.GetMessageClass(message), messages.place_in_file(message)
     to_row = row_reader(msgspec.json.decode(shape, type=Shape), message)
 
     def decode(value: bytes, start: int) -> dict[str, Any]:
@@ -87,9 +90,8 @@ def make_reader(written: RegistrySchema, shape: str, name: str) -> ReadBody:
             indexes, body = read_indexes(value, start)
         except BadFraming as error:
             raise Undecodable(str(error)) from None
-        found = _message_name(main, indexes)
-        if found != name:
-            raise Undecodable(f"it is a `{found}`, and `{name}` is read")
+        if indexes != place:
+            raise Undecodable(f"it is a `{_message_name(main, indexes)}`, and `{name}` is read")
         try:
             return to_row(message_type.FromString(value[body:]))
         except DecodeError as error:
@@ -113,24 +115,39 @@ def _message_name(main: Any, indexes: list[int]) -> str:
 
 
 def register_columns(
-    client: RegistryClient, subject: str, columns: StructType, message: str | None, record: str
+    client: RegistryClient, subject: str, columns: StructType, message: str | None = None
 ) -> RegistrySchema:
-    """The latest version if it has these columns; else a new one, in which columns keep the numbers that they had."""
+    """The latest version if it has these columns; else a new one, in which columns keep the numbers that they had.
+
+    `message` is the name of what the columns make; without it that of the latest version. Versions that were deleted
+    count too: records that were written with them may still be there.
+    """
+    known = _versions(client, subject)
+    latest = next((schema for schema, live in reversed(known) if live), None)
+    other = latest is None or latest.schema_type != KIND  # of another type: the registry will say so
+    name = message or (ROW if latest is None or other else chosen(latest, None, None))
+    having = [schema for schema, _ in known if schema.schema_type == KIND and name in names_of(schema)]
+    if latest in having and fits(columns, shape_over([latest], name)):
+        return latest
+    earlier = merge([shape_over([schema], name) for schema in having]) if having else None
+    return client.register(subject, proto_of(columns, name, earlier), KIND)
+
+
+def _versions(client: RegistryClient, subject: str) -> list[tuple[RegistrySchema, bool]]:
+    """Oldest first, with whether it is still shown."""
     try:
-        versions = [client.version(subject, number) for number in client.versions(subject)]
+        numbers = client.versions(subject, deleted=True)
     except RegistryError as error:
         if error.code != Code.SUBJECT_NOT_FOUND:
             raise
-        versions = []
-    if not versions or versions[-1].schema_type != "PROTOBUF":  # of another type: the registry says what is wrong
-        return client.register(subject, proto_of(columns, message or record), "PROTOBUF")
-    latest = versions[-1]
-    name = chosen(latest, message, record)
-    having = [each for each in versions if name in names_of(each)]
-    if having and having[-1] is latest and fits(columns, shape_over([latest], name)):
-        return latest
-    earlier = shape_over(having, name) if having else None
-    return client.register(subject, proto_of(columns, name, earlier), "PROTOBUF")
+        return []
+    try:
+        live = client.versions(subject)
+    except RegistryError as error:
+        if error.code != Code.SUBJECT_NOT_FOUND:
+            raise
+        live = []
+    return [(client.version(subject, number, deleted=True), number in live) for number in numbers]
 
 
 def imports(path: Path, text: str) -> dict[str, str]:
@@ -168,7 +185,7 @@ def given_file(ask: Ask, subject: str, path: Path, text: str) -> RegistrySchema:
         return [made[name] for name in dict.fromkeys(_IMPORT.findall(inside)) if name in made]
 
     for name, inside in files.items():
-        schema = ask(name, inside, "PROTOBUF", references(inside))
+        schema = ask(name, inside, KIND, references(inside))
         made[name] = {"name": name, "subject": name, "version": schema.version or -1}
-    schema = ask(subject, text, "PROTOBUF", references(text))
+    schema = ask(subject, text, KIND, references(text))
     return schema._replace(references=tuple(files.items()))
