@@ -78,13 +78,15 @@ def from_format(
     return Parsed(good=good, bad=result.filter(sf.col(ERROR).isNotNull()).drop(PARSED))
 
 
-def encode(frame: DataFrame, spec: FormatSpec, columns: Sequence[str] | None = None) -> Column:
-    """The BINARY value of each row of `frame`, made of `columns` (all of them if not given)."""
+def encode(
+    frame: DataFrame, spec: FormatSpec, columns: Sequence[str] | None = None, *, option: str = "columns"
+) -> Column:
+    """The BINARY value of each row of `frame`, made of `columns` (all if not given), which an `option` has named."""
     chosen = list(columns) if columns is not None else frame.columns
     missing = [name for name in chosen if name not in frame.columns]
     if missing or not chosen:
         wanted = f"`{'`, `'.join(missing)}`, which are not among" if missing else "no column; choose from"
-        raise FormatProblem(f"format {spec.name}: `columns` names {wanted} {', '.join(frame.columns)}")
+        raise FormatProblem(f"format {spec.name}: `{option}` names {wanted} {', '.join(frame.columns)}")
     row_type = StructType([frame.schema[name] for name in chosen])
     return build_format(spec).encode(sf.struct(*(sf.col(f"`{name}`") for name in chosen)), row_type)
 
@@ -159,7 +161,7 @@ def parse_key(frame: DataFrame, spec: FormatSpec, into: str, failure: str) -> Da
 def encode_key(frame: DataFrame, spec: FormatSpec, key: str | Sequence[str]) -> Column:
     """The BINARY key of each row: of several columns, or of one column or SQL expression."""
     if not isinstance(key, str):
-        return encode(frame, spec, key)
+        return encode(frame, spec, key, option=KEY)
     built, chosen, kind = build_format(spec), sf.expr(key), _kind_of_key(frame, key)
     if isinstance(kind, StructType):
         return built.encode(chosen, kind)
