@@ -136,9 +136,9 @@ def test_keys_and_merged_protobuf(world: World, client: RegistryClient, registry
     ids = [client.register(f"{sales}-value", text, "PROTOBUF").schema_id for text in texts]
     key_type = '{"type":"record","name":"K","fields":[{"name":"shop","type":"string"}]}'
     key = written(client.register(f"{sales}-key", key_type), {"shop": "s"})
-    world.send(sales, id_prefix(ids[0]) + b"\x00\x08\x01\x12\x01n", key=key)
-    world.send(sales, id_prefix(ids[1]) + b"\x00\x08\x02\x1a\x03tea", key=key)
-    world.send(sales, id_prefix(ids[1]) + b"\x00\x08\x03", key=b"plain")
+    world.send(sales, id_prefix(ids[0]) + b"\x00\x08\x01\x12\x01n", keys=[key])
+    world.send(sales, id_prefix(ids[1]) + b"\x00\x08\x02\x1a\x03tea", keys=[key])
+    world.send(sales, id_prefix(ids[1]) + b"\x00\x08\x03", keys=[b"plain"])
     world.run_once(world.file(KEYED.replace("URL", registry_process.url), "keyed.yaml"))
     sold, by_id = world.records(world.named("sold")), world.records(world.named("by-id"))
     made = client.latest(f"{world.named('sold')}-value")
