@@ -8,6 +8,8 @@ import pyarrow.dataset
 import pytest
 from tests.pipelines.world import World
 
+from ottla.pipelines.runner.cases import run_case
+from ottla.pipelines.runner.deploy import deploy
 from ottla.registry.client import RegistryClient, RegistrySchema
 from ottla.registry.framing import id_prefix
 from ottla.registry.schemas.avro import parse_avro
@@ -54,6 +56,11 @@ sinks:
     key_schema: registry
     key_format_options: {registry: URL}
 errors: {dead_letter: "@dead"}
+tests:
+  - given:
+      orders: {records: [{key: {shop: s}, value: {id: 1, item: tea}}, {key: {shop: t}, value: "tea"}]}
+    expect: [{shop: s, id: 1, item: tea, note: null}]
+    dead_letters: [{offset: 1}]
 """
 FIELDS: tuple[Any, ...] = (
     {"name": "id", "type": "int"},
@@ -155,6 +162,10 @@ def test_keys_and_merged_protobuf(world: World, client: RegistryClient, registry
     assert sorted(record.key or b"" for record in by_id) == [
         id_prefix(number.schema_id) + each for each in (b"\x02", b"\x04")
     ]
+    deployment = deploy(world.folder / "keyed.yaml", bootstrap=world.bootstrap, state_dir=world.folder / "test")
+    outcome = run_case(deployment.checked.spec.tests[0], 1, deployment, world.spark)
+    assert outcome.passed, outcome
+    assert client.versions(f"{sales}-value") == [1, 2], "a test registers nothing"
     (letter,) = world.records(world.named("dead"))
     assert letter.key == b"plain"
     assert (letter.said("message") or "").startswith("key: it has no schema id")

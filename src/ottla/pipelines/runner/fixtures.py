@@ -40,7 +40,7 @@ def source_frame(spark: SparkSession, part: SourcePart, given: Any, base_dir: Pa
             if part.reading is None:
                 raise FatalFailure(f"given.{part.name}: source `{part.kind}` has columns: give it rows")
             whole = [_whole(item) for item in _items(given["records"], base_dir)]
-            return _records(spark, part, _with_keys(spark, part, whole, base_dir))
+            return _records(spark, part, _in_formats(spark, part, whole, base_dir))
         given = given["rows"]
     if part.reading is None:
         return _rows(spark, given, rows_schema, base_dir)
@@ -85,7 +85,7 @@ def _whole(item: Any) -> dict[str, Any]:
     record = json.loads(item) if isinstance(item, str) else item
     if not isinstance(record, dict) or set(record) - {"key", "value", "headers", "timestamp"}:
         raise FatalFailure(f"a record is {{key, value, headers, timestamp}}, not {item}")
-    return {**record, "value": _value(record.get("value"))}
+    return record
 
 
 def _records(spark: SparkSession, part: SourcePart, records: list[dict[str, Any]]) -> DataFrame:
@@ -155,21 +155,27 @@ def _numbered(part: SourcePart, values: list[Any]) -> list[dict[str, Any]]:
     return [{"key": str(number) if plain else None, "value": value} for number, value in enumerate(values)]
 
 
-def _with_keys(
+def _in_formats(
     spark: SparkSession, part: SourcePart, records: list[dict[str, Any]], base_dir: Path
 ) -> list[dict[str, Any]]:
-    """Keys in the source's own format: given as a text, as JSON, or as what becomes an Avro or Protobuf key."""
-    reading = part.reading.key if part.reading is not None else None
-    if reading is None:
-        return records
+    """Whole records with values and keys in the source's formats."""
+    assert part.reading is not None
+    values = _in_format(spark, part.reading, [record.get("value") for record in records], base_dir)
+    keys = [record.get("key") for record in records]
+    if part.reading.key is not None:
+        keys = _in_format(spark, part.reading.key, keys, base_dir)
+    return [{**record, "key": key, "value": value} for record, key, value in zip(records, keys, values, strict=True)]
+
+
+def _in_format(spark: SparkSession, reading: Reading | KeyReading, given: list[Any], base_dir: Path) -> list[Any]:
+    """Texts as they are, others as JSON; where records are no text, what it is there."""
     if reading.format in _TEXTS and reading.schema != REGISTRY:
-        return [{**record, "key": _value(record.get("key"))} for record in records]
-    keys = [json.dumps({"key": record.get("key")}) for record in records]
-    rows = _json_rows(spark, keys, None)
-    if "key" not in rows.columns:
-        return records
-    found = rows.select(encode_key(rows, _writing(reading, base_dir), "key")).collect()
-    return [{**record, "key": row[0]} for record, row in zip(records, found, strict=True)]
+        return [_value(each) for each in given]
+    rows = _json_rows(spark, [json.dumps({"it": None if isinstance(each, str) else each}) for each in given], None)
+    if "it" not in rows.columns:  # nothing but texts, which are bad records there, and nulls
+        return given
+    written = rows.select(encode_key(rows, _writing(reading, base_dir), "it")).collect()
+    return [each if isinstance(each, str) else row[0] for each, row in zip(given, written, strict=True)]
 
 
 def _writing(reading: Reading | KeyReading, base_dir: Path) -> FormatSpec:
