@@ -15,8 +15,8 @@ _BLOCK = re.compile(
 
 
 def described(role: str) -> list[str]:
-    """The kinds whose options are in the page; topics have a page of their own."""
-    return [kind for kind in (SOURCES if role == "source" else SINKS).kinds() if kind != "topic"]
+    """The kinds whose options are in the page."""
+    return (SOURCES if role == "source" else SINKS).kinds()
 
 
 def table(role: str, kind: str) -> str:
@@ -36,7 +36,7 @@ def _description(hint: Any) -> str:
 
 
 def _value(value: Any) -> str:
-    if value is None or value == ():
+    if value is None or value == () or value is msgspec.NODEFAULT:
         return ""
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
@@ -50,7 +50,7 @@ def _type(hint: Any) -> str:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Literal:
         return ", ".join(f"`{value}`" for value in arguments)
-    if origin is tuple:
+    if origin in (tuple, list):
         return "list"
     if origin is dict:
         return "mapping"

@@ -8,6 +8,8 @@ import pyarrow.dataset
 import pytest
 from tests.pipelines.world import World
 
+from ottla.pipelines.runner.cases import run_case
+from ottla.pipelines.runner.deploy import deploy
 from ottla.registry.client import RegistryClient, RegistrySchema
 from ottla.registry.framing import id_prefix
 from ottla.registry.schemas.avro import parse_avro
@@ -26,6 +28,39 @@ sources:
   orders: {files: ./lake, format: parquet, schema: "id INT, note STRING, price DOUBLE"}
 sinks:
   - {topic: "@back", key: note, format: avro, schema: registry, format_options: {registry: URL, record: Order}}
+"""
+KEYED = """
+name: "@keyed"
+sources:
+  orders:
+    topic: "@sales"
+    format: protobuf
+    schema: registry
+    format_options: {registry: URL, columns: merged}
+    key_format: avro
+    key_schema: registry
+steps:
+  - {sql: "SELECT key.shop AS shop, id, item, note FROM input"}
+sinks:
+  - topic: "@sold"
+    format: protobuf
+    schema: registry
+    format_options: {registry: URL, record: Sold}
+    key: [shop, id]
+    key_format: json
+    key_schema: registry
+  - topic: "@by-id"
+    columns: [item]
+    key: id
+    key_format: avro
+    key_schema: registry
+    key_format_options: {registry: URL}
+errors: {dead_letter: "@dead"}
+tests:
+  - given:
+      orders: {records: [{key: {shop: s}, value: {id: 1, item: tea}}, {key: {shop: t}, value: "tea"}]}
+    expect: [{shop: s, id: 1, item: tea, note: null}]
+    dead_letters: [{offset: 1}]
 """
 FIELDS: tuple[Any, ...] = (
     {"name": "id", "type": "int"},
@@ -95,3 +130,42 @@ def test_an_evolving_topic_to_parquet_and_back(
     ]
     assert sorted(plain, key=lambda row: int(row["id"])) == exact
     assert sorted(record.key or b"" for record in records) == [b"-", b"-", b"b", b"c", b"e"]
+
+
+def test_keys_and_merged_protobuf(world: World, client: RegistryClient, registry_process: RunningRegistry) -> None:
+    """Two versions of a message with Avro keys, to a message made of the columns with JSON keys, and to keys that are
+    one value."""
+    sales = world.topic("sales")
+    texts = [
+        f'syntax = "proto3"; message Sale {{ int32 id = 1; {field} }}'
+        for field in ("string note = 2;", "string item = 3;")
+    ]
+    ids = [client.register(f"{sales}-value", text, "PROTOBUF").schema_id for text in texts]
+    key_type = '{"type":"record","name":"K","fields":[{"name":"shop","type":"string"}]}'
+    key = written(client.register(f"{sales}-key", key_type), {"shop": "s"})
+    world.send(sales, id_prefix(ids[0]) + b"\x00\x08\x01\x12\x01n", keys=[key])
+    world.send(sales, id_prefix(ids[1]) + b"\x00\x08\x02\x1a\x03tea", keys=[key])
+    world.send(sales, id_prefix(ids[1]) + b"\x00\x08\x03", keys=[b"plain"])
+    world.run_once(world.file(KEYED.replace("URL", registry_process.url), "keyed.yaml"))
+    sold, by_id = world.records(world.named("sold")), world.records(world.named("by-id"))
+    made = client.latest(f"{world.named('sold')}-value")
+    assert made.schema_type == "PROTOBUF"
+    prefix = id_prefix(made.schema_id) + b"\x00\x0a\x01s\x10"
+    assert sorted(record.value or b"" for record in sold) == [prefix + b"\x01\x22\x01n", prefix + b"\x02\x1a\x03tea"]
+    json_key = client.latest(f"{world.named('sold')}-key")
+    assert json_key.schema_type == "JSON"
+    keys = sorted(record.key or b"" for record in sold)
+    assert [each[:5] for each in keys] == [id_prefix(json_key.schema_id)] * 2
+    assert [json.loads(each[5:]) for each in keys] == [{"shop": "s", "id": 1}, {"shop": "s", "id": 2}]
+    number = client.latest(f"{world.named('by-id')}-key")
+    assert number.text == '"int"'
+    assert sorted(record.key or b"" for record in by_id) == [
+        id_prefix(number.schema_id) + each for each in (b"\x02", b"\x04")
+    ]
+    deployment = deploy(world.folder / "keyed.yaml", bootstrap=world.bootstrap, state_dir=world.folder / "test")
+    outcome = run_case(deployment.checked.spec.tests[0], 1, deployment, world.spark)
+    assert outcome.passed, outcome
+    assert client.versions(f"{sales}-value") == [1, 2], "a test registers nothing"
+    (letter,) = world.records(world.named("dead"))
+    assert letter.key == b"plain"
+    assert (letter.said("message") or "").startswith("key: it has no schema id")

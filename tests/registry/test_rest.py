@@ -78,6 +78,62 @@ def test_contexts_by_path(client: RegistryClient, subject: str) -> None:
     assert f".{subject.replace('_', '-')}" not in client.get("/contexts")
 
 
+def test_contexts_are_listed_by_prefix(client: RegistryClient, subject: str) -> None:
+    context = f".{subject.replace('_', '-')}"
+    client.call("POST", f"/contexts/{context}/subjects/x/versions", None, {"schema": LONG})
+    assert client.get("/contexts", {"contextPrefix": context}) == [context]
+    assert refused(client, "GET", f"/contexts/{context}") == 405, "as Confluent's: a context is listed, or deleted"
+    assert client.get(f"/contexts/{context}/config")["compatibilityLevel"] == "BACKWARD"
+
+
+def test_what_the_registry_says_of_itself(client: RegistryClient) -> None:
+    assert client.get("/") == client.call("POST", "/", None, {}) == {}
+    assert client.get("/v1/metadata/deployment") == {"attributes": []}
+    assert "version" in client.get("/v1/metadata/version")
+
+
+def test_lists_of_versions_and_schemas(client: RegistryClient, subject: str) -> None:
+    rules = {"domainRules": [{"name": "n", "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "expr": "true"}]}
+    client.register(subject, INT)
+    client.call("POST", f"/subjects/{subject}/versions", None, {"schema": LONG, "ruleSet": rules})
+    client.call("DELETE", f"/subjects/{subject}/versions/1")
+    assert client.get(f"/subjects/{subject}/versions", {"deletedAsNegative": "true"}) == [-1, 2]
+    found = client.get("/schemas", {"subjectPrefix": subject, "ruleType": "CEL", "deleted": "true"})
+    assert [each["version"] for each in found] == [2]
+    client.call("PUT", f"/config/alias-of-{subject}", None, {"alias": subject})
+    assert client.get("/schemas", {"subjectPrefix": "alias-of-"}) == []
+    (by_alias,) = client.get("/schemas", {"subjectPrefix": "alias-of-", "aliases": "true"})
+    assert (by_alias["subject"], by_alias["aliases"]) == (subject, [f"alias-of-{subject}"])
+
+
+def test_associations_one_by_one_and_several_at_once(client: RegistryClient, subject: str) -> None:
+    client.register(subject, INT)
+    resource = {"resourceName": subject, "resourceNamespace": "lkc", "resourceType": "topic"}
+    link = {"subject": subject, "associationType": "value"}
+    path = f"/associations/resources/{subject}-id"
+    body = {**resource, "associations": [link]}
+    client.call("PUT", path, {"dryRun": "true"}, body)
+    assert client.get(path) == []
+    assert client.call("PUT", path, None, body)["associations"][0]["subject"] == subject
+    assert refused(client, "PUT", path, {**body, "resourceId": "another"}) == 42212
+    assert [each["subject"] for each in client.get(path, {"lifecycle": "WEAK"})] == [subject]
+    assert client.get(path, {"lifecycle": "STRONG"}) == []
+    asked = {"requests": [{"resourceName": subject}, {"resourceId": "nobody"}]}
+    results = client.call("POST", "/associations:batchGet", None, asked)["results"]
+    assert [len(each["result"]["associations"]) for each in results] == [1, 0]
+    whole = {**resource, "resourceId": f"{subject}-id"}
+    changes = [
+        {**whole, "associations": [{"opType": "UPSERT", "associationType": "key", "subject": subject}]},
+        {**whole, "associations": [{"opType": "DELETE", "associationType": "value"}]},
+        {**whole, "associations": [{"opType": "CREATE", "associationType": "value", "subject": "nobody-value"}]},
+        {**whole, "associations": [{"opType": "SOME"}]},
+    ]
+    results = client.call("POST", "/associations:batchMutate", None, {"requests": changes})["results"]
+    assert [each.get("error", {}).get("error_code") for each in results] == [None, None, 40401, 42212]
+    assert [each["associationType"] for each in client.get(path)] == ["key"]
+    assert refused(client, "POST", "/associations:batchGet", {}) == 42212
+
+
 def test_levels_decide(client: RegistryClient, subject: str) -> None:
     client.call("PUT", f"/config/{subject}", None, {"compatibility": "NONE"})
     for text in (INT, STRING, LONG):

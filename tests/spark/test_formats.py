@@ -30,6 +30,7 @@ from tests.spark.format_samples import (
 from ottla.spark.formats import protobuf_messages as messages
 from ottla.spark.formats.api import from_format, parse, to_format
 from ottla.spark.formats.avro_schemas import columns_of
+from ottla.spark.formats.protobuf_shapes import columns_of_shape, shape_of
 from ottla.spark.formats.spec import REGISTRY_HINT, TOMBSTONE_ERROR, FormatProblem, FormatSpec
 
 # A Spark job costs more than hypothesis' own work for hundreds of rows: examples are few and long, and not shrunk.
@@ -127,7 +128,7 @@ def test_avro_comes_back_as_it_was(spark: SparkSession, tmp_path_factory: Any, r
 def test_protobuf_comes_back_as_it_was(spark: SparkSession, tmp_path_factory: Any, rows: list[dict[str, Any]]) -> None:
     folder: Path = tmp_path_factory.mktemp("proto")
     (folder / "shop.desc").write_bytes(shop_descriptors())
-    columns = messages.columns_of(messages.find(shop_descriptors(), ORDER))
+    columns = columns_of_shape(shape_of(messages.find(shop_descriptors(), ORDER)))
     frame = spark.createDataFrame(rows, columns).coalesce(1)
     spec = FormatSpec(name="protobuf", schema="shop.desc", options={"message": ORDER}, base_dir=folder)
     written = to_format(frame, "protobuf", schema="shop.desc", options={"message": ORDER}, base_dir=folder)

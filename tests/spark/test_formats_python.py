@@ -27,6 +27,7 @@ from ottla.spark.formats import protobuf_messages as messages
 from ottla.spark.formats.api import build_format
 from ottla.spark.formats.avro_schemas import avro_of, columns_of, plain
 from ottla.spark.formats.decoding import Decode, Undecodable, decode_array
+from ottla.spark.formats.protobuf_shapes import columns_of_shape, shape_of
 from ottla.spark.formats.spec import FormatProblem, FormatSpec, registry_header
 
 TEXT = json.dumps(AVRO_SCHEMA)
@@ -56,7 +57,7 @@ def test_avro_records_come_back_as_they_were(record: dict[str, Any]) -> None:
 def test_hostile_bytes_are_errors_or_records_but_never_exceptions(values: list[bytes], framed: bool) -> None:
     for decode, columns in (
         (avro.make_decode(TEXT, framed), columns_of(AVRO_SCHEMA)),
-        (protobuf.make_decode(SHOP, ORDER, framed), messages.columns_of(messages.find(SHOP, ORDER))),
+        (protobuf.make_decode(SHOP, ORDER, framed), columns_of_shape(shape_of(messages.find(SHOP, ORDER)))),
     ):
         for row in read(decode, columns, [*values]):
             assert (row["parsed"] is None) != (row["error"] is None)
@@ -162,7 +163,7 @@ def test_an_avro_schema_made_from_columns_is_read_into_them_again() -> None:
 @given(row=order_rows())
 def test_protobuf_messages_come_back_as_they_were(row: dict[str, Any]) -> None:
     value = protobuf.make_encode(SHOP, ORDER, b"")(row)
-    columns = messages.columns_of(messages.find(SHOP, ORDER))
+    columns = columns_of_shape(shape_of(messages.find(SHOP, ORDER)))
     [back] = read(protobuf.make_decode(SHOP, ORDER, False), columns, [value])
     assert back["error"] is None
     parsed = back["parsed"]
@@ -197,7 +198,9 @@ def test_a_generated_module_travels_as_its_descriptors(tmp_path: Path) -> None:
         f"DESCRIPTOR = descriptor_pool.Default().AddSerializedFile({file.SerializeToString()!r})\n"
     )
     descriptors = protobuf._descriptors_of("shop_gen_pb2", tmp_path)
-    assert messages.columns_of(messages.find(descriptors, ORDER)) == messages.columns_of(messages.find(SHOP, ORDER))
+    assert columns_of_shape(shape_of(messages.find(descriptors, ORDER))) == columns_of_shape(
+        shape_of(messages.find(SHOP, ORDER))
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -11,7 +12,7 @@ from pyspark.sql import functions as sf
 from tests.spark.feeding import MakeTopic, Records
 
 from ottla.registry.client import RegistryClient
-from ottla.registry.framing import VALUE_HEADER, guid_header, id_prefix
+from ottla.registry.framing import KEY_HEADER, VALUE_HEADER, guid_header, id_prefix
 from ottla.registry.schemas.avro import parse_avro
 from ottla.registry.schemas.avro_json import from_document
 from ottla.spark.formats.api import Parsed, from_format, to_format
@@ -177,6 +178,88 @@ def test_protobuf(spark: SparkSession, client: RegistryClient, topic: str, regis
     assert rows(read(by_guid, "protobuf", registry_process.url, topic=topic).good) == [{"id": 7, "item": ""}]
 
 
+def test_protobuf_merged(
+    spark: SparkSession, client: RegistryClient, topic: str, registry_process: RunningRegistry
+) -> None:
+    """By number: a field that was dropped is there, one that a version does not have is null, a new name counts."""
+    fields = (
+        "int32 id = 1; string old = 2; int32 n = 3;",
+        "int32 id = 1; int64 n = 3;",
+        "int32 id = 1; int64 count = 3;",
+    )
+    texts = [f'syntax = "proto3"; message Sale {{ {each} }}' for each in fields]
+    ids = [client.register(f"{topic}-value", text, "PROTOBUF").schema_id for text in texts]
+    bodies = (b"\x08\x01\x12\x01x\x18\x05", b"\x08\x02\x18\x80\x80\x80\x80\x80\x01", b"\x08\x03")
+    values = [id_prefix(number) + b"\x00" + body for number, body in zip(ids, bodies, strict=True)]
+    client.call("PUT", f"/config/{topic}-value", body={"compatibility": "NONE"})
+    later = client.register(f"{topic}-value", 'syntax = "proto3"; message Sale { string id = 1; }', "PROTOBUF")
+    client.call("DELETE", f"/subjects/{topic}-value/versions/4")
+    parsed = read(
+        frame_of(spark, *values, id_prefix(later.schema_id) + b"\x00\x0a\x01x"),
+        "protobuf", registry_process.url, topic=topic, columns="merged",
+    )  # fmt: skip
+    assert rows(parsed.good) == [
+        {"id": 1, "count": 5, "old": "x"},
+        {"id": 2, "count": 2**35, "old": None},
+        {"id": 3, "count": 0, "old": None},
+    ]
+    assert "field 1 (`id`) cannot become `id`: it is string" in rows(parsed.bad)[0]["error"]
+
+
+def test_protobuf_sinks_register(
+    spark: SparkSession, client: RegistryClient, topic: str, registry_process: RunningRegistry, tmp_path: Path
+) -> None:
+    """What the columns are, with numbers that stay; or a file and what it imports."""
+    url, subject = registry_process.url, f"{topic}-value"
+    options = {"registry": url, "topic": topic, "record": "shop.Sale"}
+    first = spark.createDataFrame([(0, "tea", [1])], "i INT, item STRING, n ARRAY<INT>").coalesce(1)
+    one = to_format(first, "protobuf", ["item", "n"], schema="registry", options=options)
+    assert client.versions(subject) == [1]
+    assert "package shop;" in client.latest(subject).text
+    to_format(first, "protobuf", ["n", "item"], schema="registry", options=options)
+    assert client.versions(subject) == [1], "the same columns are the same version"
+    second = spark.createDataFrame([(1, 2.5, "x")], "i INT, price DOUBLE, item STRING").coalesce(1)
+    two = to_format(second, "protobuf", ["price", "item"], schema="registry", options=options)
+    both = one.select("i", "value").unionByName(two.select("i", "value"))
+    merged = read(both, "protobuf", url, topic=topic, columns="merged")
+    assert rows(merged.good) == [
+        {"price": None, "item": "tea", "n": [1]},
+        {"price": 2.5, "item": "x", "n": None},
+    ]
+    (tmp_path / f"{topic}.proto").write_text('syntax = "proto3"; package c; message Money { int64 cents = 1; }')
+    main = f'syntax = "proto3"; import "{topic}.proto"; message Bill {{ c.Money total = 4; }}'
+    (tmp_path / "bill.proto").write_text(main)
+    given = {"registry": url, "topic": f"{topic}-bill", "schema_file": "bill.proto", "framing": "header"}
+    bills = spark.createDataFrame([(0, (5,))], "i INT, total STRUCT<cents: BIGINT>").coalesce(1)
+    with pytest.raises(FormatProblem, match="not found"):
+        to_format(
+            bills, "protobuf", ["total"], schema="registry", options={**given, "register": False}, base_dir=tmp_path
+        )
+    written = to_format(bills, "protobuf", ["total"], schema="registry", options=given, base_dir=tmp_path)
+    assert client.versions(f"{topic}.proto") == [1]
+    parsed = read(written.select("i", "value", "headers"), "protobuf", url, topic=f"{topic}-bill")
+    assert rows(parsed.good) == [{"total": {"cents": 5}}]
+
+
+def test_keys(spark: SparkSession, client: RegistryClient, topic: str, registry_process: RunningRegistry) -> None:
+    """The column `key` has the topic's other subject and a header of its own; a schema without fields is one column."""
+    url = registry_process.url
+    long = client.register(f"{topic}-key", '"long"')
+    keys = frame_of(spark, id_prefix(long.schema_id) + b"\x0e", b"7", None).withColumnRenamed("value", "key")
+    parsed = from_format(keys, "avro", "registry", column="key", options={"registry": url, "topic": topic})
+    assert rows(parsed.good) == [{"key": 7}]
+    assert ["no schema id" in row["error"] for row in rows(parsed.bad)] == [True, False]
+    frame = spark.createDataFrame([(0, "a", 1)], "i INT, id STRING, n INT").coalesce(1)
+    options = {"registry": url, "topic": f"{topic}2", "framing": "header"}
+    with_key = to_format(frame, "avro", ["id"], schema="registry", options=options, column="key")
+    both = to_format(with_key, "json", ["n"], schema="registry", options=options)
+    assert client.get("/subjects", {"subjectPrefix": f"{topic}2"}) == [f"{topic}2-key", f"{topic}2-value"]
+    (row,) = both.select("headers").collect()
+    assert [header["key"] for header in row[0]] == [KEY_HEADER, VALUE_HEADER]
+    key = from_format(both.select("i", "key", "headers"), "avro", "registry", column="key", options=options).good
+    assert rows(key) == [{"id": "a"}]
+
+
 def test_what_cannot_work_is_said(
     spark: SparkSession, client: RegistryClient, topic: str, registry_process: RunningRegistry
 ) -> None:
@@ -187,8 +270,6 @@ def test_what_cannot_work_is_said(
         read(frame, "avro", registry_process.url, topic=topic)
     with pytest.raises(FormatProblem, match="no schema registry answers"):
         read(frame, "avro", "http://127.0.0.1:9", topic=topic)
-    with pytest.raises(FormatProblem, match="versions are not merged"):
-        read(frame, "protobuf", registry_process.url, topic=topic, columns="merged")
     client.register(f"{topic}-value", order())
     numbers = spark.createDataFrame([(0, "x")], "i INT, id STRING")
     with pytest.raises(FormatProblem, match="incompatible"):

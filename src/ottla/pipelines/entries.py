@@ -14,11 +14,11 @@ from ottla.pipelines.spec import Entry, kind_of
 from ottla.pipelines.steps.base import Step
 from ottla.pipelines.steps.registry import STEPS
 from ottla.pipelines.structs import Problem, read_struct
-from ottla.spark.formats.registry_format import REGISTRY
+from ottla.spark.formats.registry_format import REGISTRY, key_options
 
 T = TypeVar("T", Source, Sink, Step)
 
-READING_KEYS = ("format", "schema", "format_options", "keep")
+READING_KEYS = ("format", "schema", "format_options", "keep", "key_format", "key_schema", "key_format_options")
 STEP_KEYS = ("name", "as", "from")
 SINK_KEYS = ("name", "from")
 
@@ -42,8 +42,7 @@ class Entries:
         records = part.RAW and str(own.get("format")) not in getattr(part, "COLUMN_FORMATS", frozenset())
         if records:
             taken = {key: own.pop(key) for key in READING_KEYS if key in own}
-            if taken.get("schema") == REGISTRY and isinstance(own.get("topic"), str):
-                taken["format_options"] = {"topic": own["topic"], **(taken.get("format_options") or {})}
+            _name_topic(taken, own.get("topic"))
             reading = self._reading(taken, place)
         if self._instance(part, own, place, f"source `{kind}`") is None or (records and reading is None):
             return None
@@ -131,6 +130,15 @@ class Entries:
 
     def _keys(self, part: type[Any]) -> list[str]:
         return sorted(part.Options.__struct_fields__)
+
+
+def _name_topic(taken: dict[str, Any], topic: Any) -> None:
+    """A registry's subjects come from the topic."""
+    options, of_key = taken.get("format_options") or {}, taken.get("key_format_options") or {}
+    if isinstance(options, Mapping) and isinstance(of_key, Mapping) and "key_schema" in taken:
+        taken["key_format_options"] = key_options(taken["key_schema"], of_key, options, topic)
+    if taken.get("schema") == REGISTRY and isinstance(topic, str) and isinstance(options, Mapping):
+        taken["format_options"] = {"topic": topic, **options}
 
 
 def _no_kind(entry: Mapping[str, Any], kinds: list[str], what: str) -> str:

@@ -1,7 +1,7 @@
 """A pipeline that has been checked: every entry has its connector or step, every name means something."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,9 +25,29 @@ class Reading:
 
     format: str = "raw"
     schema: str | None = None
-    options: dict[str, str] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
     keep: dict[str, str] = field(default_factory=dict)
     """Columns of the record that the row keeps, by their new names."""
+    key: "KeyReading | None" = None
+    """None: a key that is kept is text."""
+
+    def filled(self, secrets: Secrets) -> "Reading":
+        """With the secrets that a registry asks for."""
+        secrets.learn(self.options)
+        key = self.key
+        if key is not None:
+            secrets.learn(key.options)
+            key = replace(key, options=secrets.fill_in(key.options))
+        return replace(self, options=secrets.fill_in(self.options), key=key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyReading:
+    """How the key of a record becomes a column."""
+
+    format: str
+    schema: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +66,10 @@ class SourcePart:
 
     def open(self, secrets: Secrets) -> Source:
         return _open(self.type, self.entry, secrets)
+
+    def filled(self, secrets: Secrets) -> "SourcePart":
+        """To read with: the format has its secrets."""
+        return self if self.reading is None else replace(self, reading=self.reading.filled(secrets))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,5 +133,8 @@ class CheckedPipeline:
 def _open(part: type[P], entry: Entry, secrets: Secrets) -> P:
     kind: Any = part.Options  # type: ignore[attr-defined]
     secrets.learn(entry, secret_fields(kind))
+    for name in ("format_options", "key_format_options"):
+        if isinstance(entry.get(name), Mapping):
+            secrets.learn(entry[name])
     options: Any = msgspec.convert(secrets.fill_in(entry), kind)
     return part(options)  # type: ignore[call-arg]

@@ -10,15 +10,17 @@ from pyspark.sql import functions as sf
 
 from ottla.model.errors import OttlaError
 from ottla.pipelines.frames import ORIGIN, ORIGIN_TYPE
-from ottla.pipelines.parts import Reading
+from ottla.pipelines.parts import KeyReading, Reading
 from ottla.pipelines.structs import Problem, read_struct
-from ottla.spark.formats.api import build_format, check_format
+from ottla.spark.formats.api import KEY, build_format, check_format, parse_key
 from ottla.spark.formats.spec import ERROR, PARSED, Format, FormatSpec
 
 RECORD_COLUMNS = ("key", "topic", "partition", "offset", "timestamp", "headers")
 PLACES = ("topic", "partition", "offset")
 FAILURE = "__failure"
 """Why a record could not be read; null for the others."""
+_KEY = "__key"
+_KEY_FAILURE = "__key_failure"
 
 
 class _Keys(msgspec.Struct, forbid_unknown_fields=True):
@@ -26,6 +28,9 @@ class _Keys(msgspec.Struct, forbid_unknown_fields=True):
     schema: str | None = None
     format_options: dict[str, Any] = {}
     keep: list[str] | dict[str, str] = []
+    key_format: str | None = None
+    key_schema: str | None = None
+    key_format_options: dict[str, Any] = {}
 
 
 def read_reading(entry: Mapping[str, Any], place: str, base_dir: Path) -> tuple[Reading | None, list[Problem]]:
@@ -38,12 +43,26 @@ def read_reading(entry: Mapping[str, Any], place: str, base_dir: Path) -> tuple[
         if column not in RECORD_COLUMNS:
             known = ", ".join(RECORD_COLUMNS)
             problems.append((f"{place}.keep", f"a record has no `{column}` that `{name}` could keep; it has {known}"))
-    reading = Reading(format=keys.format, schema=keys.schema, options=keys.format_options, keep=keep)
-    try:
-        check_format(_spec(reading, base_dir))
-    except OttlaError as error:
-        problems.append((f"{place}.format", str(error)))
+    key, wrong = _read_key(keys, place)
+    problems += wrong
+    if key is not None and KEY not in keep.values():
+        keep = {KEY: KEY, **keep}
+    reading = Reading(format=keys.format, schema=keys.schema, options=keys.format_options, keep=keep, key=key)
+    for option, part in (("format", reading), ("key_format", key)):
+        try:
+            if part is not None:
+                check_format(_spec(part, base_dir))
+        except OttlaError as error:
+            problems.append((f"{place}.{option}", str(error)))
     return (None if problems else reading), problems
+
+
+def _read_key(keys: _Keys, place: str) -> tuple[KeyReading | None, list[Problem]]:
+    if keys.key_format is None:
+        alone = next((name for name in ("key_schema", "key_format_options") if getattr(keys, name)), None)
+        return None, [(f"{place}.{alone}", "is about the key's format: say which, in `key_format`")] if alone else []
+    options = {"tombstones": "keep", **keys.key_format_options}  # a record without a key is no bad one
+    return KeyReading(format=keys.key_format, schema=keys.key_schema, options=options), []
 
 
 def read_rows(records: DataFrame, reading: Reading, source: str, base_dir: Path, *, with_origin: bool) -> DataFrame:
@@ -53,11 +72,22 @@ def read_rows(records: DataFrame, reading: Reading, source: str, base_dir: Path,
     """
     if with_origin:
         records = records.withColumn(ORIGIN, origin(records, source))
-    parsed = _format(reading, base_dir).parse(records, "value")
-    kept = [_kept(column).alias(name) for name, column in reading.keep.items()]
+    parsed = _parsed(records, reading, base_dir)
+    kept = [_kept(column, reading).alias(name) for name, column in reading.keep.items()]
     carried = [sf.col(ORIGIN)] if with_origin else []
     failure = sf.col(ERROR) if with_origin else _with_place(records, source)
     return parsed.select(f"{PARSED}.*", *kept, *carried, failure.alias(FAILURE))
+
+
+def _parsed(records: DataFrame, reading: Reading, base_dir: Path) -> DataFrame:
+    """With `parsed` and `error` of the value, and the key, if it has a format. Where one is bad, the record is."""
+    if reading.key is None:
+        return _format(reading, base_dir).parse(records, "value")
+    with_key = parse_key(records, _spec(reading.key, base_dir), _KEY, _KEY_FAILURE)
+    parsed = _format(reading, base_dir).parse(with_key, "value")
+    of_key = sf.concat(sf.lit("key: "), sf.col(_KEY_FAILURE))
+    good = sf.when(sf.col(_KEY_FAILURE).isNull(), sf.col(PARSED))
+    return parsed.withColumns({PARSED: good, ERROR: sf.coalesce(sf.col(ERROR), of_key)})
 
 
 def _with_place(records: DataFrame, source: str) -> Column:
@@ -80,13 +110,15 @@ def origin(records: DataFrame, source: str) -> Column:
     return sf.struct(*fields)
 
 
-def _kept(column: str) -> Column:
-    return sf.col(column).cast("string") if column == "key" else sf.col(column)
+def _kept(column: str, reading: Reading) -> Column:
+    if column != KEY:
+        return sf.col(column)
+    return sf.col(KEY).cast("string") if reading.key is None else sf.col(_KEY)
 
 
 def _format(reading: Reading, base_dir: Path) -> Format:
     return build_format(_spec(reading, base_dir))
 
 
-def _spec(reading: Reading, base_dir: Path) -> FormatSpec:
+def _spec(reading: Reading | KeyReading, base_dir: Path) -> FormatSpec:
     return FormatSpec(name=reading.format, schema=reading.schema, options=reading.options, base_dir=base_dir)

@@ -12,7 +12,15 @@ from ottla.registry.state import RegistryState
 from ottla.registry.subjects import check_subject
 
 ANY_NAMESPACE = "-"
+RESOURCE_KEY = ("resourceName", "resourceNamespace", "resourceId", "resourceType")
 _LIFECYCLES = ("STRONG", "WEAK")
+_OPERATIONS = ("CREATE", "UPSERT", "DELETE")
+
+
+def is_meant(association: Mapping[str, Any], kind: str | None, types: Sequence[str]) -> bool:
+    return (kind is None or association["resourceType"] == kind) and (
+        not types or association["associationType"] in types
+    )
 
 
 def find(
@@ -23,8 +31,7 @@ def find(
         for _, each in sorted(state.associations.items())
         if each["resourceName"] == name
         and (namespace == ANY_NAMESPACE or each["resourceNamespace"] == namespace)
-        and (kind is None or each["resourceType"] == kind)
-        and (not types or each["associationType"] in types)
+        and is_meant(each, kind, types)
     ]
 
 
@@ -34,10 +41,32 @@ def find_by_id(
     return [
         each
         for _, each in sorted(state.associations.items())
-        if each["resourceId"] == resource_id
-        and (kind is None or each["resourceType"] == kind)
-        and (not types or each["associationType"] in types)
+        if each["resourceId"] == resource_id and is_meant(each, kind, types)
     ]
+
+
+def find_any(state: RegistryState, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """By id, or by name and namespace, as one of several questions asks for it."""
+    kind, types = wanted.get("resourceType"), wanted.get("associationTypes") or []
+    if wanted.get("resourceId"):
+        found = find_by_id(state, wanted["resourceId"], kind, types)
+    elif isinstance(wanted.get("resourceName"), str):
+        namespace = wanted.get("resourceNamespace") or ANY_NAMESPACE
+        found = find(state, namespace=namespace, name=wanted["resourceName"], kind=kind, types=types)
+    else:
+        raise _invalid("a resource is asked for by resourceId or resourceName")
+    return [each for each in found if wanted.get("lifecycle") in (None, each["lifecycle"])]
+
+
+def operations(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What one of several requests wants done, in order."""
+    given = request.get("associations")
+    if not isinstance(given, list) or not given:
+        raise _invalid("`associations` is a list of objects with opType and associationType")
+    for each in given:
+        if not isinstance(each, dict) or each.get("opType") not in _OPERATIONS:
+            raise _invalid(f"opType is one of {', '.join(_OPERATIONS)}")
+    return given
 
 
 def find_by_subject(state: RegistryState, subject: str) -> list[dict[str, Any]]:

@@ -94,12 +94,14 @@ class RegistryClient:
     def latest(self, subject: str) -> RegistrySchema:
         return self.version(subject, "latest")
 
-    def version(self, subject: str, version: int | str) -> RegistrySchema:
-        found = self.get(f"/subjects/{_part(subject)}/versions/{version}")
+    def version(self, subject: str, version: int | str, *, deleted: bool = False) -> RegistrySchema:
+        found = self.get(f"/subjects/{_part(subject)}/versions/{version}", {"deleted": "true"} if deleted else None)
         return self._read(found["id"], found)
 
-    def versions(self, subject: str) -> list[int]:
-        found: list[int] = self.get(f"/subjects/{_part(subject)}/versions")
+    def versions(self, subject: str, *, deleted: bool = False) -> list[int]:
+        """Those that are hidden too, with `deleted`."""
+        query = {"deleted": "true"} if deleted else None
+        found: list[int] = self.get(f"/subjects/{_part(subject)}/versions", query)
         return found
 
     def register(

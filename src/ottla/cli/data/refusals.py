@@ -36,28 +36,39 @@ class WhyNotSent:
 
     def __init__(self, librdkafka: Mapping[str, object]) -> None:
         self._librdkafka = librdkafka
-        self._policies: dict[str, str | None] = {}
+        self._settings: dict[str, Mapping[str, str]] = {}
 
     def __call__(self, error: KafkaError, record: Message) -> str:
-        if error.code() != KafkaError.INVALID_RECORD or record.key() is not None:
+        if error.code() != KafkaError.INVALID_RECORD:
             return in_words(error)
-        return f"{in_words(error)}: {without_key(self._cleanup_policy(record.topic()))}"
+        reason = why_invalid(self._topic_settings(record.topic()), has_key=record.key() is not None)
+        return f"{in_words(error)}: {reason}" if reason else in_words(error)
 
-    def _cleanup_policy(self, topic: str) -> str | None:
-        if topic not in self._policies:
+    def _topic_settings(self, topic: str) -> Mapping[str, str]:
+        if topic not in self._settings:
             resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
-            self._policies[topic] = _settings_of(resource, _admin(self._librdkafka)).get("cleanup.policy")
-        return self._policies[topic]
+            self._settings[topic] = _settings_of(resource, _admin(self._librdkafka))
+        return self._settings[topic]
 
 
-def without_key(cleanup_policy: str | None) -> str:
-    """What to say of a record without a key that was refused; the policy is None where it could not be learned."""
+def why_invalid(settings: Mapping[str, str], *, has_key: bool) -> str:
+    """What to say of a record that was refused as invalid; there are no settings where they could not be learned."""
     hint = "use --reader-property parse.key=true"
-    if cleanup_policy is None:
-        return f"it has no key, which topics with cleanup.policy=compact do not take ({hint})"
-    if "compact" not in cleanup_policy.split(","):
-        return "the broker's answer names no reason that its settings show"
-    return f"the topic has cleanup.policy={cleanup_policy}, so every record needs a key ({hint})"
+    checked = [part for part in ("value", "key") if settings.get(f"confluent.{part}.schema.validation") == "true"]
+    policy = settings.get("cleanup.policy")
+    reasons = []
+    if not has_key and policy is None:
+        reasons.append(f"it has no key, which topics with cleanup.policy=compact do not take ({hint})")
+    elif not has_key and "compact" in str(policy).split(","):
+        reasons.append(f"the topic has cleanup.policy={policy}, so every record needs a key ({hint})")
+    if checked:
+        named = " and ".join(f"confluent.{part}.schema.validation=true" for part in checked)
+        parts = " and ".join(f"{part}s" for part in checked)
+        reasons.append(
+            f"the topic has {named}, so its {parts} need the id of a schema that the registry has for it "
+            "(ottla avro-console-producer, json-schema-console-producer and protobuf-console-producer write it)"
+        )
+    return "; ".join(reasons) or ("" if has_key else "the broker's answer names no reason that its settings show")
 
 
 def why_not_read(error: KafkaError, librdkafka: Mapping[str, object]) -> str:

@@ -22,8 +22,8 @@ from ottla.pipelines.connectors.options import ConnectorOptions
 from ottla.pipelines.connectors.transactional import TopicTarget
 from ottla.pipelines.errors import ConnectorProblem
 from ottla.pipelines.secrets import references
-from ottla.spark.formats.api import build_format, check_format, encode, record_headers
-from ottla.spark.formats.registry_format import REGISTRY
+from ottla.spark.formats.api import build_format, check_format, encode, encode_key, key_headers, record_headers
+from ottla.spark.formats.registry_format import REGISTRY, key_options
 from ottla.spark.formats.spec import FormatSpec
 from ottla.spark.reading import kept_option
 from ottla.spark.reading.kept_table import KeptTableReader
@@ -163,9 +163,19 @@ class TopicSinkOptions(ConnectorOptions, frozen=True, kw_only=True):
     topic: Annotated[str, Meta(description="The topic; it is made if it is not there")]
     cluster: Annotated[str | None, Meta(description=_CLUSTER)] = None
     key: Annotated[
-        str | None,
-        Meta(description="The key: a column or a SQL expression, as text; a binary column as it is. By default none"),
+        str | list[str] | None,
+        Meta(
+            description="The key: a column or a SQL expression, as text; a binary column as it is. With `key_format` "
+            "also a list of columns. By default none"
+        ),
     ] = None
+    key_format: Annotated[
+        str | None, Meta(description="How the key is written, where it is more than text: json, avro, protobuf, raw")
+    ] = None
+    key_schema: Annotated[str | None, Meta(description="The schema of the key's format, where it has one")] = None
+    key_format_options: Annotated[dict[str, Any], Meta(description="The options of the key's format")] = msgspec.field(
+        default_factory=dict
+    )
     format: Annotated[str, Meta(description="How the value is written: json, csv, avro, protobuf, text or raw")] = (
         "json"
     )
@@ -204,18 +214,32 @@ class TopicSink:
         self.options = options
 
     def problems(self) -> list[str]:
-        problems = _wrong_name(self.options.topic)
-        try:
-            build_format(self._format(Path()))
-        except OttlaError as error:
-            problems.append(str(error))
+        problems = [*_wrong_name(self.options.topic), *self._wrong_key()]
+        for spec in self._formats(Path()):
+            try:
+                build_format(spec)
+            except OttlaError as error:
+                problems.append(str(error))
         return problems
 
     def file_problems(self, base_dir: Path) -> list[str]:
-        try:
-            check_format(self._format(base_dir))
-        except OttlaError as error:
-            return [str(error)]
+        problems = []
+        for spec in self._formats(base_dir):
+            try:
+                check_format(spec)
+            except OttlaError as error:
+                problems.append(str(error))
+        return problems
+
+    def _wrong_key(self) -> list[str]:
+        options = self.options
+        if options.key_format is None:
+            if options.key_schema is not None or options.key_format_options:
+                return ["`key_schema` and `key_format_options` are about the key's format: say which, in `key_format`"]
+            if isinstance(options.key, list):
+                return ["`key`: several columns make a key in a format: say which, in `key_format` (json, avro, ...)"]
+        elif not options.key:
+            return ["`key_format` says how a key is written, and there is none: name it in `key`"]
         return []
 
     def target(self) -> TopicTarget:
@@ -224,14 +248,14 @@ class TopicSink:
             topic=options.topic,
             compression=options.compression,
             exactly_once=options.delivery == "exactly_once",
-            in_plan=options.format in _PLAIN_FORMATS,
+            in_plan=options.format in _PLAIN_FORMATS and self._plain_key,
         )
 
     def columns(self, frame: DataFrame, base_dir: Path) -> list[Column]:
         options = self.options
         null = sf.lit(None)
         return [
-            _bytes(frame, options.key).alias("key"),
+            self._key(frame, base_dir).alias("key"),
             encode(frame, self._format(base_dir), options.columns).alias("value"),
             self._all_headers(frame, base_dir).alias("headers"),
             sf.lit(options.topic).alias("topic"),
@@ -242,6 +266,28 @@ class TopicSink:
     def write(self, frame: DataFrame, batch: Batch) -> Written:
         raise ConnectorProblem("topics are written by the runner, all of a batch in one transaction")
 
+    @property
+    def _plain_key(self) -> bool:
+        return self.options.key_format in (None, *_PLAIN_FORMATS) and self.options.key_schema != REGISTRY
+
+    def _key(self, frame: DataFrame, base_dir: Path) -> Column:
+        key, spec = self.options.key, self._key_format(base_dir)
+        if spec is not None and key is not None:
+            return encode_key(frame, spec, key)
+        assert not isinstance(key, list), "the problems say so"
+        return _bytes(frame, key)
+
+    def _formats(self, base_dir: Path) -> list[FormatSpec]:
+        of_key = self._key_format(base_dir)
+        return [self._format(base_dir), *([of_key] if of_key is not None else [])]
+
+    def _key_format(self, base_dir: Path) -> FormatSpec | None:
+        options = self.options
+        if options.key_format is None:
+            return None
+        own = key_options(options.key_schema, options.key_format_options, options.format_options, options.topic)
+        return FormatSpec(name=options.key_format, schema=options.key_schema, options=own, base_dir=base_dir)
+
     def _format(self, base_dir: Path) -> FormatSpec:
         options = self.options
         told = {"topic": options.topic} if options.schema == REGISTRY else {}
@@ -250,11 +296,13 @@ class TopicSink:
 
     def _all_headers(self, frame: DataFrame, base_dir: Path) -> Column:
         """Those that were asked for, and those of the format."""
-        more = record_headers(frame, self._format(base_dir), self.options.columns)
+        key, of_key = self.options.key, self._key_format(base_dir)
+        found = [record_headers(frame, self._format(base_dir), self.options.columns)]
+        if key is not None and of_key is not None:
+            found.append(key_headers(frame, of_key, key))
+        more = [each.cast(HEADERS) for each in found if each is not None]
         own = self._headers(frame)
-        if more is None:
-            return own
-        return sf.concat(sf.coalesce(own, sf.array().cast(HEADERS)), more.cast(HEADERS))
+        return sf.concat(sf.coalesce(own, sf.array().cast(HEADERS)), *more) if more else own
 
     def _headers(self, frame: DataFrame) -> Column:
         if not self.options.headers:

@@ -151,7 +151,8 @@ class BatchWork:
             part = self._query.tables[name]
             try:
                 frame = table.table(source_context(self._deployment, spark, part))
-                count, example = unread_in_table(part, frame, self._deployment.checked.base_dir)
+                filled = part.filled(self._deployment.secrets)
+                count, example = unread_in_table(filled, frame, self._deployment.checked.base_dir)
             except (OttlaError, PySparkException) as error:
                 logger.debug("The table %s could not be looked at: %s", name, error)
                 continue
@@ -313,6 +314,7 @@ def static_chain(
         rejecting=query.dead_letter is not None,
         keep=keep,
         marking=query.dead_letter is not None and query.in_line,
+        secrets=deployment.secrets,
     )
 
 

@@ -93,8 +93,11 @@ def _result(
     for name, part in query.tables.items():
         if name not in case.given:
             raise FatalFailure(f"`given` has nothing for the table {name}")
-        chain.add_table(part, source_frame(spark, part, case.given[name], base_dir))
-    sources = {name: source_frame(spark, part, case.given[name], base_dir) for name, part in query.sources.items()}
+        chain.add_table(part, source_frame(spark, part.filled(deployment.secrets), case.given[name], base_dir))
+    sources = {
+        name: source_frame(spark, part.filled(deployment.secrets), case.given[name], base_dir)
+        for name, part in query.sources.items()
+    }
     result = chain.set_aside(all_steps(chain, query, sources))
     letters = [_letter(row.asDict(recursive=True)) for frame in chain.rejected for row in frame.collect()]
     return result, letters

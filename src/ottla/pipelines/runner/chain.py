@@ -12,6 +12,7 @@ from ottla.pipelines.frames import BAD_RECORD, HIDDEN, MARK, MARK_TYPE, ORIGIN, 
 from ottla.pipelines.parts import SourcePart, StepPart
 from ottla.pipelines.plan import is_row_by_row
 from ottla.pipelines.reading import FAILURE, origin, read_rows
+from ottla.pipelines.secrets import Secrets
 from ottla.pipelines.steps.base import INPUT, StepContext
 from ottla.pipelines.steps.rejecting import origin_of
 
@@ -27,12 +28,14 @@ class Chain:
     keep: Callable[[DataFrame], DataFrame]
     marking: bool = False
     """Rows that fail stay in the frame, marked (`frames.MARK`). Only where every step works on the one before it."""
+    secrets: Secrets | None = None
+    """For formats that ask a registry."""
     named: dict[str, DataFrame] = field(default_factory=dict)
     rejected: list[DataFrame] = field(default_factory=list)
 
     def add_source(self, part: SourcePart, frame: DataFrame) -> DataFrame:
         """Records or rows of a source under its name; records that cannot be read are set aside."""
-        self.named[part.name] = self._rows(part, frame)
+        self.named[part.name] = self._rows(self._filled(part), frame)
         return self.named[part.name]
 
     def add_table(self, part: SourcePart, frame: DataFrame, *, fresh: bool = False) -> None:
@@ -42,7 +45,7 @@ class Chain:
         if part.reading is None:
             self.named[part.name] = frame
             return
-        flagged = _flagged_table(part, frame, self.base_dir, fresh=fresh)
+        flagged = _flagged_table(self._filled(part), frame, self.base_dir, fresh=fresh)
         self.named[part.name] = flagged.filter(sf.col(FAILURE).isNull()).drop(FAILURE)
 
     def apply(self, steps: Sequence[StepPart], frame: DataFrame) -> DataFrame:
@@ -83,6 +86,9 @@ class Chain:
             marking=self.marking,
             set_aside=self.set_aside,
         )
+
+    def _filled(self, part: SourcePart) -> SourcePart:
+        return part if self.secrets is None else part.filled(self.secrets)
 
     def _rows(self, part: SourcePart, frame: DataFrame) -> DataFrame:
         if part.reading is None:

@@ -17,8 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from ottla.pipelines.errors import FatalFailure
-from ottla.pipelines.parts import Reading, SourcePart
-from ottla.spark.formats.api import encode
+from ottla.pipelines.parts import KeyReading, Reading, SourcePart
+from ottla.spark.formats.api import encode, encode_key
+from ottla.spark.formats.registry_format import REGISTRY
 from ottla.spark.formats.spec import FormatSpec
 from ottla.spark.source import HEADERS, ROW
 
@@ -38,25 +39,28 @@ def source_frame(spark: SparkSession, part: SourcePart, given: Any, base_dir: Pa
         if "records" in given:
             if part.reading is None:
                 raise FatalFailure(f"given.{part.name}: source `{part.kind}` has columns: give it rows")
-            return _records(spark, part, [_whole(item) for item in _items(given["records"], base_dir)])
+            whole = [_whole(item) for item in _items(given["records"], base_dir)]
+            return _records(spark, part, _in_formats(spark, part, whole, base_dir))
         given = given["rows"]
     if part.reading is None:
         return _rows(spark, given, rows_schema, base_dir)
     if rows_schema is None and _is_text(given, part.reading):
         values = [_value(item) for item in _items(given, base_dir)]
-        return _records(spark, part, [{"key": str(number), "value": value} for number, value in enumerate(values)])
+        return _records(spark, part, _numbered(part, values))
     return _encoded(_rows(spark, given, rows_schema or _struct(part.reading), base_dir), part, base_dir)
 
 
 def _is_text(given: Any, reading: Reading) -> bool:
     """Its items are values as they are, or JSON of them."""
+    if reading.schema == REGISTRY:  # a text has no schema's id, so rows are written with the latest
+        return isinstance(given, list) and bool(given) and all(isinstance(item, str) for item in given)
     if isinstance(given, list):
         return reading.format in ("json", "text", "raw") or all(isinstance(item, str) for item in given)
     return reading.format in _TEXTS and (Path(given).suffix in LINES or Path(given).suffix == f".{reading.format}")
 
 
 def _struct(reading: Reading) -> str | None:
-    return reading.schema if reading.format in ("json", "csv") else None
+    return reading.schema if reading.format in ("json", "csv") and reading.schema != REGISTRY else None
 
 
 def _items(given: Any, base_dir: Path) -> list[Any]:
@@ -81,7 +85,7 @@ def _whole(item: Any) -> dict[str, Any]:
     record = json.loads(item) if isinstance(item, str) else item
     if not isinstance(record, dict) or set(record) - {"key", "value", "headers", "timestamp"}:
         raise FatalFailure(f"a record is {{key, value, headers, timestamp}}, not {item}")
-    return {**record, "value": _value(record.get("value"))}
+    return record
 
 
 def _records(spark: SparkSession, part: SourcePart, records: list[dict[str, Any]]) -> DataFrame:
@@ -141,8 +145,40 @@ def _encoded(rows: DataFrame, part: SourcePart, base_dir: Path) -> DataFrame:
     """Rows in the source's own format, so that what a test runs is what a record would go through."""
     assert part.reading is not None
     reading = part.reading
-    spec = FormatSpec(name=reading.format, schema=reading.schema, options=reading.options, base_dir=base_dir)
-    values = [row[0] for row in rows.select(encode(rows, spec)).collect()]
-    return _records(
-        rows.sparkSession, part, [{"key": str(number), "value": value} for number, value in enumerate(values)]
-    )
+    values = [row[0] for row in rows.select(encode(rows, _writing(reading, base_dir))).collect()]
+    return _records(rows.sparkSession, part, _numbered(part, values))
+
+
+def _numbered(part: SourcePart, values: list[Any]) -> list[dict[str, Any]]:
+    """Values that were given alone have their number as key, unless keys have a format that a number may not have."""
+    plain = part.reading is None or part.reading.key is None
+    return [{"key": str(number) if plain else None, "value": value} for number, value in enumerate(values)]
+
+
+def _in_formats(
+    spark: SparkSession, part: SourcePart, records: list[dict[str, Any]], base_dir: Path
+) -> list[dict[str, Any]]:
+    """Whole records with values and keys in the source's formats."""
+    assert part.reading is not None
+    values = _in_format(spark, part.reading, [record.get("value") for record in records], base_dir)
+    keys = [record.get("key") for record in records]
+    if part.reading.key is not None:
+        keys = _in_format(spark, part.reading.key, keys, base_dir)
+    return [{**record, "key": key, "value": value} for record, key, value in zip(records, keys, values, strict=True)]
+
+
+def _in_format(spark: SparkSession, reading: Reading | KeyReading, given: list[Any], base_dir: Path) -> list[Any]:
+    """Texts as they are, others as JSON; where records are no text, what it is there."""
+    if reading.format in _TEXTS and reading.schema != REGISTRY:
+        return [_value(each) for each in given]
+    rows = _json_rows(spark, [json.dumps({"it": None if isinstance(each, str) else each}) for each in given], None)
+    if "it" not in rows.columns:  # nothing but texts, which are bad records there, and nulls
+        return given
+    written = rows.select(encode_key(rows, _writing(reading, base_dir), "it")).collect()
+    return [each if isinstance(each, str) else row[0] for each, row in zip(given, written, strict=True)]
+
+
+def _writing(reading: Reading | KeyReading, base_dir: Path) -> FormatSpec:
+    """A test registers no schema: what it writes has the latest there is."""
+    options = {**reading.options, "register": False} if reading.schema == REGISTRY else reading.options
+    return FormatSpec(name=reading.format, schema=reading.schema, options=options, base_dir=base_dir)

@@ -88,6 +88,7 @@ def streaming_frame(
         rejecting=query.dead_letter is not None,
         keep=lambda frame: frame,
         marking=query.dead_letter is not None and query.in_line,
+        secrets=deployment.secrets,
     )
     wanted = words_of(query.streaming_steps)
     for name, part in query.tables.items():

@@ -24,6 +24,12 @@ class Text(NamedTuple):
     text: str
 
 
+class Parts(NamedTuple):
+    """An answer to several questions, each of which has a status of its own."""
+
+    document: Any
+
+
 class Asked:
     """`params` are the parts of the path; `context` comes from /contexts/{c} before it."""
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from ottla.registry.rest import schemas, settings, subjects
+from ottla.registry.rest import associations, schemas, settings, subjects
 from ottla.registry.rest.asking import Handler
 
 READ, WRITE, DELETE, SETTINGS, NOTHING = "read", "write", "delete", "settings", ""
@@ -20,6 +20,7 @@ class Path(NamedTuple):
 
 ROUTES = (
     Path("GET", "", settings.root, NOTHING),
+    Path("POST", "", settings.root, NOTHING),
     Path("GET", "subjects", subjects.list_subjects),
     Path("POST", "subjects/{subject}", subjects.look_up),
     Path("DELETE", "subjects/{subject}", subjects.delete_subject, DELETE, writes=True),
@@ -54,14 +55,18 @@ ROUTES = (
     Path("DELETE", "mode/{subject}", settings.delete_mode, SETTINGS, writes=True),
     Path("GET", "contexts", schemas.list_contexts),
     Path("DELETE", "contexts/{context}", schemas.delete_context, DELETE, writes=True),
-    Path("POST", "associations", schemas.put_association, SETTINGS, writes=True),
-    Path("PUT", "associations", schemas.put_association, SETTINGS, writes=True),
-    Path("GET", "associations/subjects/{subject}", schemas.associations_of_subject),
-    Path("GET", "associations/resources/{id}", schemas.associations_of_id),
-    Path("DELETE", "associations/resources/{id}", schemas.delete_association, SETTINGS, writes=True),
-    Path("GET", "associations/resources/{namespace}/{name}", schemas.associations_of_resource),
+    Path("POST", "associations", associations.put, SETTINGS, writes=True),
+    Path("PUT", "associations", associations.put, SETTINGS, writes=True),
+    Path("POST", "associations:batchGet", associations.get_many),
+    Path("POST", "associations:batchMutate", associations.change_many, SETTINGS, writes=True),
+    Path("GET", "associations/subjects/{subject}", associations.of_subject),
+    Path("GET", "associations/resources/{id}", associations.of_id),
+    Path("PUT", "associations/resources/{id}", associations.put, SETTINGS, writes=True),
+    Path("DELETE", "associations/resources/{id}", associations.delete, SETTINGS, writes=True),
+    Path("GET", "associations/resources/{namespace}/{name}", associations.of_resource),
     Path("GET", "v1/metadata/id", settings.cluster_id, NOTHING),
     Path("GET", "v1/metadata/version", settings.version, NOTHING),
+    Path("GET", "v1/metadata/deployment", settings.deployment, NOTHING),
     Path("GET", "version", settings.version, NOTHING),
 )
 

@@ -1,10 +1,10 @@
-"""/schemas: by id and by guid. /compatibility: would it be taken? /contexts, /associations."""
+"""/schemas: by id and by guid. /compatibility: would it be taken? /contexts."""
 
 from typing import Any
 
-from ottla.registry import associations, decisions
+from ottla.registry import decisions
 from ottla.registry.content import SCHEMA_TYPES, Content
-from ottla.registry.errors import Code, RegistryError, schema_not_found, subject_not_found, version_not_found
+from ottla.registry.errors import schema_not_found, subject_not_found, version_not_found
 from ottla.registry.rest.asking import Asked, Text
 from ottla.registry.state import LATEST, Version
 from ottla.registry.subjects import context_name, in_context
@@ -127,7 +127,8 @@ async def check(asked: Asked) -> Any:
 
 
 async def list_contexts(asked: Asked) -> Any:
-    return asked.page(asked.registry.state.contexts())
+    prefix = asked.text("contextPrefix")
+    return asked.page([name for name in asked.registry.state.contexts() if name.startswith(prefix)])
 
 
 async def delete_context(asked: Asked) -> Any:
@@ -137,51 +138,4 @@ async def delete_context(asked: Asked) -> Any:
         return None, decisions.delete_context(asked.registry.state, context)
 
     await asked.write(decide)
-    return None
-
-
-# Associations.
-
-
-async def associations_of_resource(asked: Asked) -> Any:
-    found = associations.find(
-        asked.registry.state,
-        namespace=asked.params["namespace"],
-        name=asked.params["name"],
-        kind=asked.text("resourceType") or None,
-        types=asked.texts("associationType"),
-    )
-    return asked.page(found)
-
-
-async def associations_of_id(asked: Asked) -> Any:
-    kind, kinds = asked.text("resourceType") or None, asked.texts("associationType")
-    return asked.page(associations.find_by_id(asked.registry.state, asked.params["id"], kind, kinds))
-
-
-async def associations_of_subject(asked: Asked) -> Any:
-    return asked.page(associations.find_by_subject(asked.registry.state, asked.own_subject))
-
-
-async def put_association(asked: Asked) -> Any:
-    """A schema that comes with it is registered first."""
-    body = await asked.body()
-    create_only = asked.request.method == "POST"
-    answer, _ = associations.put(asked.registry.state, body, create_only=create_only)
-    for given, made in zip(body["associations"], answer["associations"], strict=True):
-        if given.get("schema"):
-            if not isinstance(given["schema"], dict):
-                raise RegistryError(Code.INVALID_SCHEMA, "`schema` of an association is an object as for registering")
-            subject = in_context(asked.context, made["subject"])
-            version = await asked.registry.register(subject, given["schema"], normalize=bool(given.get("normalize")))
-            made["schema"] = {**version.content.document(), "id": version.schema_id, "version": version.version}
-        elif not asked.registry.state.versions(made["subject"]):
-            raise subject_not_found(made["subject"])
-    await asked.write(lambda: associations.put(asked.registry.state, body, create_only=create_only))
-    return answer
-
-
-async def delete_association(asked: Asked) -> Any:
-    kind, kinds = asked.text("resourceType") or None, asked.texts("associationType")
-    await asked.write(lambda: (None, associations.delete(asked.registry.state, asked.params["id"], kind, kinds)))
     return None

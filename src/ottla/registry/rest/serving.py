@@ -14,7 +14,7 @@ from starlette.routing import Route
 from ottla.http.application import Served, application
 from ottla.model.errors import OttlaError
 from ottla.registry.errors import Code, RegistryError
-from ottla.registry.rest.asking import Asked, Text
+from ottla.registry.rest.asking import Asked, Parts, Text
 from ottla.registry.rest.forwarding import FORWARDED, Forwarder
 from ottla.registry.rest.rights import NO_RIGHTS, Rights
 from ottla.registry.rest.routes import Found, find
@@ -117,4 +117,6 @@ def _response(document: Any, status: int = 200) -> Response:
         return Response(document.text, status, media_type=MEDIA_TYPE)
     if document is None:
         return Response(status_code=204)
+    if isinstance(document, Parts):
+        return _response(document.document, 207)
     return Response(json.dumps(document, separators=(",", ":"), ensure_ascii=False), status, media_type=MEDIA_TYPE)

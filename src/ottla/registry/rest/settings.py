@@ -75,6 +75,11 @@ async def version(asked: Asked) -> Any:
     return {"version": __version__, "commitId": f"ottla-{__version__}"}
 
 
+async def deployment(asked: Asked) -> Any:
+    """What operators have said about where it runs: nothing."""
+    return {"attributes": []}
+
+
 async def cluster_id(asked: Asked) -> Any:
     cluster = asked.registry.cluster
     if cluster.cluster_id is None:

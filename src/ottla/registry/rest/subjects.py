@@ -55,11 +55,12 @@ async def delete_subject(asked: Asked) -> Any:
 
 async def list_versions(asked: Asked) -> Any:
     state, subject = asked.registry.state, asked.subject
-    only, also = asked.flag("deletedOnly"), asked.flag("deleted")
+    only, negative = asked.flag("deletedOnly"), asked.flag("deletedAsNegative")
+    also = asked.flag("deleted") or negative
     found = [each for each in state.versions(subject, deleted=only or also) if each.deleted or not only]
     if not found:
         raise subject_not_found(subject)
-    return asked.page([each.version for each in found])
+    return asked.page([-each.version if each.deleted and negative else each.version for each in found])
 
 
 async def register(asked: Asked) -> Any:
@@ -107,13 +108,32 @@ async def latest_with_metadata(asked: Asked) -> Any:
 
 
 async def list_schemas(asked: Asked) -> Any:
-    state, deleted = asked.registry.state, asked.flag("deleted")
+    state, deleted, kind = asked.registry.state, asked.flag("deleted"), asked.text("ruleType")
+    aliases = _aliases(asked) if asked.flag("aliases") else {}
     found: list[Version] = []
     for name in sorted(state.subjects):
-        if _under(asked, name):
-            versions = state.versions(name, deleted=deleted)
+        if _under(asked, name) or any(_under(asked, alias) for alias in aliases.get(name, ())):
+            versions = [each for each in state.versions(name, deleted=deleted) if _has_rule(each, kind)]
             found += versions[-1:] if asked.flag("latestOnly") else versions
-    return [shown(each) for each in asked.page(found, SCHEMAS_AT_ONCE_MAX)]
+    return [
+        shown(each) | ({"aliases": aliases[each.subject]} if each.subject in aliases else {})
+        for each in asked.page(found, SCHEMAS_AT_ONCE_MAX)
+    ]
+
+
+def _aliases(asked: Asked) -> dict[str, list[str]]:
+    """Other names of subjects, by subject."""
+    found: dict[str, list[str]] = {}
+    for name, config in sorted(asked.registry.state.configs.items()):
+        if config.get("alias"):
+            found.setdefault(config["alias"], []).append(name)
+    return found
+
+
+def _has_rule(version: Version, kind: str) -> bool:
+    """Whether one of its rules is of the type; every version has one of no type."""
+    rules = [rule for each in (version.content.rule_set or {}).values() if isinstance(each, list) for rule in each]
+    return not kind or any(rule.get("type") == kind for rule in rules)
 
 
 def _version(asked: Asked, *, deleted: bool = False) -> Version:

@@ -62,12 +62,17 @@ _WIDER = {("int", "long"): "long", ("float", "double"): "double"}
 _DECIMAL_DIGITS_MAX = 38
 
 
-def columns_of(schema: Mapping[str, Any]) -> StructType:
-    """The columns that a record schema is read into."""
+def column_type(schema: Any) -> DataType:
+    """What values of a schema are read into: a struct for a record, or one column."""
     try:
-        kind = _Reader().type_of(schema, "the schema")
+        return _Reader().type_of(schema, "the schema")
     except (KeyError, TypeError, AttributeError) as error:
         raise FormatProblem(f"format avro: this is no Avro schema ({type(error).__name__}: {error})") from error
+
+
+def columns_of(schema: Mapping[str, Any]) -> StructType:
+    """The columns that a record schema is read into."""
+    kind = column_type(schema)
     if not isinstance(kind, StructType):
         raise FormatProblem("format avro: the schema must be a record, for its fields are the columns")
     return kind
@@ -170,19 +175,19 @@ def _full_name(schema: Mapping[str, Any], namespace: str) -> str:
 def avro_of(columns: StructType, name: str = "Row") -> dict[str, Any]:
     """A record schema for columns; every field may be null."""
     fields = [
-        {"name": field.name, "type": ["null", _avro_type(field.dataType, f"{name}_{field.name}")], "default": None}
+        {"name": field.name, "type": ["null", avro_type_of(field.dataType, f"{name}_{field.name}")], "default": None}
         for field in columns.fields
     ]
     return {"type": "record", "name": name, "fields": fields}
 
 
-def _avro_type(kind: DataType, name: str) -> Any:
+def avro_type_of(kind: DataType, name: str) -> Any:
     if isinstance(kind, StructType):
         return avro_of(kind, name)
     if isinstance(kind, ArrayType):
-        return {"type": "array", "items": ["null", _avro_type(kind.elementType, f"{name}_item")]}
+        return {"type": "array", "items": ["null", avro_type_of(kind.elementType, f"{name}_item")]}
     if isinstance(kind, MapType) and isinstance(kind.keyType, StringType):
-        return {"type": "map", "values": ["null", _avro_type(kind.valueType, f"{name}_value")]}
+        return {"type": "map", "values": ["null", avro_type_of(kind.valueType, f"{name}_value")]}
     if isinstance(kind, DecimalType):
         return {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
     primitive = _PRIMITIVE_NAMES.get(type(kind))

@@ -17,7 +17,8 @@ _DECODED = "__decoded"
 Decode = Callable[[bytes], dict[str, Any]]
 MakeDecode = Callable[[], Decode]
 Encode = Callable[[dict[str, Any]], bytes]
-MakeEncode = Callable[[], Encode]
+MakeEncode = Callable[[], Callable[[dict[str, Any]], bytes | None]]
+"""None: the row is written as null."""
 
 
 class Undecodable(Exception):

@@ -50,13 +50,18 @@ _NAMES: Mapping[type[DataType], dict[str, Any]] = {
 _DEPTH_MAX = 50
 
 
-def columns_of_json(schemas: Sequence[Any]) -> StructType:
-    """The columns of all of them; where they differ the last counts."""
+def json_column_type(schemas: Sequence[Any]) -> DataType:
+    """The columns of all of them, where they differ the last counts; or the one column of a schema without
+    properties."""
+    kinds = [_type_of(schema, schema, 0) for schema in schemas]
+    if not isinstance(kinds[-1], StructType):
+        if not isinstance(schemas[-1], dict) or "type" not in schemas[-1]:
+            raise FormatProblem("format json: the schema names neither properties, which are the columns, nor a type")
+        return kinds[-1]
     fields: dict[str, StructField] = {}
-    for schema in schemas:
-        kind = _type_of(schema, schema, 0)
+    for kind in kinds:
         if not isinstance(kind, StructType):
-            raise FormatProblem("format json: the schema must be an object with properties, for these are the columns")
+            raise FormatProblem("format json: versions with properties and others without cannot be merged")
         fields |= {field.name: field for field in kind.fields}
     return StructType(list(fields.values()))
 
@@ -77,7 +82,7 @@ def _type_of(schema: Any, root: Any, depth: int) -> DataType:
         if len(branches) == 1:
             return _type_of(branches[0], root, depth + 1)
     kind = schema.get("type")
-    names = [each for each in (kind if isinstance(kind, list) else [kind]) if each != "null"]
+    names = [each for each in (kind if isinstance(kind, list) else [kind]) if each not in ("null", None)]
     if names == ["object"] or (not names and "properties" in schema):
         return _object(schema, root, depth)
     if names == ["array"]:
@@ -94,9 +99,9 @@ def _object(schema: Mapping[str, Any], root: Any, depth: int) -> DataType:
     return StructType([StructField(name, _type_of(each, root, depth + 1)) for name, each in properties.items()])
 
 
-def json_schema_of(columns: StructType, title: str) -> dict[str, Any]:
+def json_schema_of(kind: DataType, title: str) -> dict[str, Any]:
     """Closed, so that later columns can be added and this one still be followed."""
-    schema = _json_type(columns)
+    schema = _json_type(kind)
     return {"$schema": "http://json-schema.org/draft-07/schema#", "title": title, **schema}
 
 

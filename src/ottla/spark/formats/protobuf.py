@@ -14,10 +14,11 @@ something else are not an error there: unknown fields are passed over.
 import functools
 import importlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
-from google.protobuf import descriptor_pb2
+from google.protobuf import descriptor_pb2, message_factory
 from google.protobuf.message import DecodeError
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
@@ -25,6 +26,7 @@ from pyspark.sql.types import StructType
 from ottla.spark.formats import protobuf_messages as messages
 from ottla.spark.formats.decoding import Decode, Encode, Undecodable, encode_with, parse_with
 from ottla.spark.formats.framed import FramedFormat, FramedOptions, body_start, framing_hint
+from ottla.spark.formats.protobuf_shapes import columns_of_shape, row_reader, shape_of
 from ottla.spark.formats.spec import FormatProblem, FormatSpec
 
 
@@ -48,11 +50,11 @@ class ProtobufFormat(FramedFormat):
             )
 
     def check_schema(self) -> None:
-        messages.columns_of(messages.find(self._descriptors(), self._options.message))
+        shape_of(messages.find(self._descriptors(), self._options.message))
 
     def parse(self, frame: DataFrame, column: str) -> DataFrame:
         descriptors, name = self._descriptors(), self._options.message
-        columns = messages.columns_of(messages.find(descriptors, name))
+        columns = columns_of_shape(shape_of(messages.find(descriptors, name)))
         make = functools.partial(make_decode, descriptors, name, self._framed)
         return parse_with(frame, column, make, columns, self._options.tombstones)
 
@@ -98,8 +100,14 @@ def _descriptors_of(module: str, base_dir: Path) -> bytes:
 # What follows runs in the executors.
 
 
+@functools.lru_cache(maxsize=64)
+def _reader(descriptors: bytes, name: str) -> tuple[Any, Callable[[Any], dict[str, Any]]]:
+    found = messages.find(descriptors, name)
+    return message_factory.GetMessageClass(found), row_reader(shape_of(found), found)
+
+
 def make_decode(descriptors: bytes, name: str, framed: bool) -> Decode:
-    message_type, to_row = messages.reader(descriptors, name)
+    message_type, to_row = _reader(descriptors, name)
     place = messages.place_in_file(messages.find(descriptors, name))
 
     def decode(value: bytes) -> dict[str, Any]:
@@ -112,8 +120,7 @@ def make_decode(descriptors: bytes, name: str, framed: bool) -> Decode:
             message = message_type.FromString(value[start:])
         except DecodeError as error:
             raise Undecodable(f"not a `{name}`: {error}{framing_hint(value, framed)}") from error
-        row: dict[str, Any] = to_row(message)
-        return row
+        return to_row(message)
 
     return decode
 

@@ -1,29 +1,13 @@
-"""Protobuf messages and rows, either way, from descriptors."""
+"""Protobuf messages by their descriptors: found, filled from rows, and their place in a file."""
 
 import functools
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import StructType
 
 from ottla.spark.formats.decoding import Undecodable
 from ottla.spark.formats.spec import FormatProblem
@@ -35,18 +19,6 @@ _WRAPPERS = frozenset(
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-_SCALARS: Mapping[int, DataType] = {
-    FieldDescriptor.CPPTYPE_INT32: IntegerType(),
-    FieldDescriptor.CPPTYPE_INT64: LongType(),
-    FieldDescriptor.CPPTYPE_UINT32: LongType(),
-    FieldDescriptor.CPPTYPE_UINT64: DecimalType(20, 0),
-    FieldDescriptor.CPPTYPE_DOUBLE: DoubleType(),
-    FieldDescriptor.CPPTYPE_FLOAT: FloatType(),
-    FieldDescriptor.CPPTYPE_BOOL: BooleanType(),
-    FieldDescriptor.CPPTYPE_ENUM: StringType(),
-}
-
-ToRow = Callable[[Any], dict[str, Any]]
 Fill = Callable[[Any, Mapping[str, Any]], None]
 
 
@@ -104,35 +76,7 @@ def _well_known(name: str) -> descriptor_pb2.FileDescriptorProto:
     return file
 
 
-def columns_of(message: Descriptor, inside: tuple[str, ...] = ()) -> StructType:
-    if message.full_name in inside:
-        raise FormatProblem(f"format protobuf: `{message.full_name}` contains itself, and columns cannot")
-    path = (*inside, message.full_name)
-    return StructType([StructField(field.name, _field_type(field, path)) for field in message.fields])
-
-
-def _field_type(field: FieldDescriptor, path: tuple[str, ...]) -> DataType:
-    entry = _entry(field)
-    if entry is not None:
-        key, value = entry
-        return MapType(_value_type(key, path), _value_type(value, path))
-    value_type = _value_type(field, path)
-    return ArrayType(value_type) if field.is_repeated else value_type
-
-
-def _value_type(field: FieldDescriptor, path: tuple[str, ...]) -> DataType:
-    if field.message_type is not None:
-        if field.message_type.full_name == _TIMESTAMP:
-            return TimestampType()
-        if field.message_type.full_name in _WRAPPERS:
-            return _value_type(field.message_type.fields_by_name["value"], path)
-        return columns_of(field.message_type, path)
-    if field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
-        return BinaryType() if field.type == FieldDescriptor.TYPE_BYTES else StringType()
-    return _SCALARS[field.cpp_type]
-
-
-def _entry(field: FieldDescriptor) -> tuple[FieldDescriptor, FieldDescriptor] | None:
+def map_entry(field: FieldDescriptor) -> tuple[FieldDescriptor, FieldDescriptor] | None:
     """Key and value of a map field: on the wire it is a repeated message of the two."""
     message = field.message_type
     if message is None or not message.GetOptions().map_entry:
@@ -150,55 +94,11 @@ def check_columns(message: Descriptor, columns: StructType) -> None:
         )
 
 
-# Messages to rows.
-
-
-@functools.lru_cache(maxsize=64)
-def reader(descriptors: bytes, name: str) -> tuple[Any, ToRow]:
-    message = find(descriptors, name)
-    return message_factory.GetMessageClass(message), _message_reader(message)
-
-
-def _message_reader(message: Descriptor) -> ToRow:
-    readers = [(field.name, _field_reader(field)) for field in message.fields]
-    return lambda value: {name: read(value) for name, read in readers}
-
-
-def _field_reader(field: FieldDescriptor) -> Callable[[Any], Any]:
-    name = field.name
-    entry = _entry(field)
-    if entry is not None:
-        of_key, of_value = _value_reader(entry[0]), _value_reader(entry[1])
-        return lambda message: [(of_key(key), of_value(value)) for key, value in getattr(message, name).items()]
-    read = _value_reader(field)
-    if field.is_repeated:
-        return lambda message: [read(item) for item in getattr(message, name)]
-    if field.has_presence:
-        return lambda message: read(getattr(message, name)) if message.HasField(name) else None
-    return lambda message: read(getattr(message, name))
-
-
-def _value_reader(field: FieldDescriptor) -> Callable[[Any], Any]:
-    if field.message_type is not None:
-        if field.message_type.full_name == _TIMESTAMP:
-            return _read_timestamp
-        if field.message_type.full_name in _WRAPPERS:
-            read = _value_reader(field.message_type.fields_by_name["value"])
-            return lambda wrapper: read(wrapper.value)
-        return _message_reader(field.message_type)
-    if field.enum_type is not None:
-        names = {value.number: value.name for value in field.enum_type.values}
-        return lambda number: names.get(number, str(number))
-    if field.cpp_type == FieldDescriptor.CPPTYPE_UINT64:
-        return Decimal
-    return _same
-
-
 def _same(value: Any) -> Any:
     return value
 
 
-def _read_timestamp(value: Any) -> datetime:
+def read_timestamp(value: Any) -> datetime:
     return _EPOCH + timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
 
 
@@ -225,7 +125,7 @@ def _message_writer(message: Descriptor) -> Fill:
 
 def _field_writer(field: FieldDescriptor) -> Callable[[Any, Any], None]:
     name = field.name
-    entry = _entry(field)
+    entry = map_entry(field)
     if entry is not None:
         return _map_writer(name, entry[1])
     if field.message_type is not None:

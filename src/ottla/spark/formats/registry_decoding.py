@@ -16,7 +16,7 @@ import msgspec
 
 from ottla.registry.client import RegistryClient, RegistrySchema
 from ottla.registry.errors import RegistryError
-from ottla.registry.framing import BadFraming, Framed, read_id, read_indexes
+from ottla.registry.framing import BadFraming, Framed, read_id
 from ottla.registry.schemas.parsed import Referenced
 from ottla.spark.formats.avro_schemas import plain
 from ottla.spark.formats.decoding import Decode, Undecodable
@@ -95,14 +95,15 @@ class RegistryAway(BaseException):
     """Stops the task, which Spark tries again: no record may be given up for a registry that restarts."""
 
 
-def make_decode(kind: str, address: RegistryAddress, reader: str, message: str) -> Decode:
-    """`reader` is the schema of the columns; `message` a Protobuf message's name."""
-    key = (kind, address, reader, message)
+def make_decode(kind: str, address: RegistryAddress, reader: str, message: str, single: str = "") -> Decode:
+    """`reader` is the schema of the columns; `message` a Protobuf message's name; `single` the one column of a schema
+    that is no record."""
+    key = (kind, address, reader, message, single)
     readers = _readers.get(key)
     if readers is None:
         makers: dict[str, Callable[[RegistrySchema], ReadBody]] = {
-            "avro": lambda writer: _avro_reader(writer, json.loads(reader)),
-            "json": _json_reader,
+            "avro": lambda writer: _avro_reader(writer, json.loads(reader), single),
+            "json": lambda writer: _json_reader(writer, single),
             "protobuf": lambda writer: _protobuf_reader(writer, reader, message),
         }
         readers = _readers[key] = _Readers(address, makers[kind])
@@ -129,13 +130,13 @@ def self_contained(schema: RegistrySchema) -> Any:
     return plain(json.loads(parse_avro(schema.text, references).formatted("resolved")))
 
 
-def _avro_reader(written: RegistrySchema, reader: dict[str, Any]) -> ReadBody:
+def _avro_reader(written: RegistrySchema, reader: Any, single: str) -> ReadBody:
     if written.schema_type != "AVRO":
         raise Undecodable(f"it is a schema of type {written.schema_type}, and the format is avro")
     document = self_contained(written)
     defaults = fillings(document, reader)
     writing = fastavro.parse_schema(document)
-    if defaults is not None:
+    if defaults is not None and not single:
         return _plain_reader(writing, defaults)
     from ottla.registry.compatibility.avro import check_avro  # noqa: PLC0415 - once for each schema
     from ottla.registry.schemas.avro import parse_avro  # noqa: PLC0415
@@ -148,9 +149,9 @@ def _avro_reader(written: RegistrySchema, reader: dict[str, Any]) -> ReadBody:
     def resolve(value: bytes, start: int) -> dict[str, Any]:
         stream = io.BytesIO(value)
         stream.seek(start)
-        record: dict[str, Any] = fastavro.schemaless_reader(stream, writing, reading)
+        record = fastavro.schemaless_reader(stream, writing, reading)
         _all_used(stream, value)
-        return record
+        return {single: record} if single else record
 
     return resolve
 
@@ -209,7 +210,7 @@ def _reads(writer: Any, reader: Any) -> bool:
 # JSON and Protobuf.
 
 
-def _json_reader(written: RegistrySchema) -> ReadBody:
+def _json_reader(written: RegistrySchema, single: str) -> ReadBody:
     if written.schema_type != "JSON":
         raise Undecodable(f"it is a schema of type {written.schema_type}, and the format is json")
 
@@ -218,6 +219,8 @@ def _json_reader(written: RegistrySchema) -> ReadBody:
             record = msgspec.json.decode(memoryview(value)[start:])
         except msgspec.DecodeError as error:
             raise Undecodable(f"not JSON: {error}") from None
+        if single:
+            return {single: record}
         if not isinstance(record, dict):
             raise Undecodable("it is no JSON object, and only those have columns")
         return record
@@ -225,41 +228,7 @@ def _json_reader(written: RegistrySchema) -> ReadBody:
     return decode
 
 
-def _protobuf_reader(written: RegistrySchema, descriptors: str, name: str) -> ReadBody:
-    """Fields go by number: the reader's message reads what any compatible one wrote. Which message it is, is said."""
-    if written.schema_type != "PROTOBUF":
-        raise Undecodable(f"it is a schema of type {written.schema_type}, and the format is protobuf")
-    from google.protobuf.message import DecodeError  # noqa: PLC0415
+def _protobuf_reader(written: RegistrySchema, shape: str, name: str) -> ReadBody:
+    from ottla.spark.formats.registry_protobuf import make_reader  # noqa: PLC0415 - where there is Protobuf
 
-    from ottla.registry.schemas.protobuf import parse_protobuf  # noqa: PLC0415 - once for each schema
-    from ottla.spark.formats import protobuf_messages as messages  # noqa: PLC0415
-
-    main = parse_protobuf(written.text, [Referenced(*each) for each in written.references]).main
-    message_type, to_row = messages.reader(bytes.fromhex(descriptors), name)
-
-    def decode(value: bytes, start: int) -> dict[str, Any]:
-        try:
-            indexes, body = read_indexes(value, start)
-        except BadFraming as error:
-            raise Undecodable(str(error)) from None
-        found = _message_name(main, indexes)
-        if found != name:
-            raise Undecodable(f"it is a `{found}`, and `{name}` is read")
-        try:
-            row: dict[str, Any] = to_row(message_type.FromString(value[body:]))
-        except DecodeError as error:
-            raise Undecodable(f"not a `{name}`: {error}") from None
-        return row
-
-    return decode
-
-
-def _message_name(main: Any, indexes: list[int]) -> str:
-    parts = [main.package] if main.package else []
-    messages = main.message_type
-    for number in indexes:
-        if not 0 <= number < len(messages):
-            raise Undecodable(f"its schema has no message {indexes}")
-        parts.append(messages[number].name)
-        messages = messages[number].nested_type
-    return ".".join(parts)
+    return make_reader(written, shape, name)
