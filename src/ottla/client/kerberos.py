@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ottla.client.errors import AuthenticationFailed, InvalidSetting
 
 NO_LAYER = 1
+_NO_REASON = ("Success", "Unknown error")
 
 
 class Kerberos(NamedTuple):
@@ -37,9 +38,10 @@ def begin(kerberos: Kerberos, host: str) -> Generator[bytes, bytes, None]:
             mech=library.MechType.kerberos,
             flags=library.RequirementFlag.mutual_authentication | library.RequirementFlag.integrity,
         )
+        context.__DEFER_STEP_ERRORS__ = False  # a refusal is raised where it is met
         first = context.step()
     except library.exceptions.GSSError as error:
-        raise AuthenticationFailed(_words(error)) from None
+        raise AuthenticationFailed(_no_ticket(kerberos, host, error)) from None
     return _exchange(library, context, first)
 
 
@@ -53,8 +55,18 @@ def _exchange(library: Any, context: Any, first: bytes) -> Generator[bytes, byte
             raise AuthenticationFailed("the broker wants a layer of protection that is not spoken here; use SASL_SSL")
         yield bytes(context.wrap(bytes((NO_LAYER, 0, 0, 0)), False).message)
     except library.exceptions.GSSError as error:
-        raise AuthenticationFailed(_words(error)) from None
+        raise AuthenticationFailed(f"Kerberos: {reason(error)}") from None
 
 
-def _words(error: Exception) -> str:
-    return "Kerberos: " + " ".join(str(error).split())
+def _no_ticket(kerberos: Kerberos, host: str, error: Any) -> str:
+    said = f"Kerberos has no ticket for {kerberos.service}/{host}: {reason(error)}"
+    if kerberos.keytab:
+        return f"{said}; the key is that of {kerberos.principal} (klist -k {kerberos.keytab} shows what is there)"
+    return f"{said}; kinit gets one, and so does a keytab (sasl.kerberos.keytab and sasl.kerberos.principal)"
+
+
+def reason(error: Any) -> str:
+    """Why the library refuses: what Kerberos says, and where that is nothing what GSSAPI says."""
+    said = [text for text in error.get_all_statuses(error.min_code, False) if text not in _NO_REASON]
+    said = said or error.get_all_statuses(error.maj_code, True)
+    return ", ".join(" ".join(text.split()) for text in said)
