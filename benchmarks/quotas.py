@@ -38,6 +38,7 @@ WAVES_MIN = 2
 WITHIN = 0.10
 MINUTE_SECONDS = 60.0
 ALONE_SECONDS_MAX = 15.0
+LOG_SHOWN = 2_000
 FREE = "free"
 FREE_RATE = 10 * RATE
 
@@ -196,11 +197,15 @@ def measure(ports: Mapping[str, int], seconds: float) -> dict[str, Figures]:
 def running(kinds: Sequence[str]) -> Iterator[dict[str, Broker]]:
     with tempfile.TemporaryDirectory(prefix="ottla-bench-") as folder, contextlib.ExitStack() as stack:
         brokers = {kind: new_broker(kind, Path(folder, kind)) for kind in kinds}
-        for broker in brokers.values():
+        for kind, broker in brokers.items():
             broker.prepare()
             broker.launch()
             stack.callback(broker.stop)
-            wire.wait_for_first_record(broker.port, "ready")
+            try:
+                wire.wait_for_first_record(broker.port, "ready")
+            except wire.WireError as error:
+                log = Path(folder, kind, "server.log").read_text(errors="replace")
+                raise SystemExit(f"{broker.name}: {error}; its log ends:\n{log[-LOG_SHOWN:]}") from None
         yield brokers
 
 

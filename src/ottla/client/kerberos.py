@@ -26,8 +26,8 @@ def begin(kerberos: Kerberos, host: str) -> Generator[bytes, bytes, None]:
         raise InvalidSetting("sasl.mechanism=GSSAPI needs a library: pip install 'ottla[gssapi]'") from None
     try:
         name = library.Name(kerberos.principal, library.NameType.kerberos_principal) if kerberos.principal else None
-        # Tickets of a keytab are kept in memory, each principal's by itself, beside those that a user may have.
-        cache = f"MEMORY:ottla {kerberos.principal}"
+        # Tickets of a keytab are kept in memory, those of each key by themselves, beside those that a user may have.
+        cache = f"MEMORY:ottla {kerberos.principal} {kerberos.keytab}"
         store = {"client_keytab": kerberos.keytab, "ccache": cache} if kerberos.keytab else None
         credentials = library.Credentials(name=name, usage="initiate", store=store)
         target = library.Name(f"{kerberos.service}@{host}", library.NameType.hostbased_service)
