@@ -26,8 +26,8 @@ MISSING_TOPIC = (
 )
 _NO_GSSAPI = "No provider for SASL mechanism GSSAPI"
 NO_KERBEROS = (
-    "sasl.mechanism=GSSAPI: this tool works with librdkafka, which wheels have without Kerberos; kcat and Java's console "
-    "tools can, and so can this one with a confluent-kafka that was built against a librdkafka with libsasl2 "
+    "sasl.mechanism=GSSAPI: this tool works with librdkafka, which wheels have without Kerberos; kcat and Kafka's own "
+    "console tools can, and so can this one with a confluent-kafka that was built against a librdkafka with libsasl2 "
     "(pip install --no-binary confluent-kafka confluent-kafka)"
 )
 INTERNAL_TOPICS_PATTERN = "^__(consumer_offsets|transaction_state|share_group_state)$"
