@@ -6,6 +6,7 @@ and the one who has no rights at 127.0.0.3.
 """
 
 import asyncio
+import itertools
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ from ottla.protocol.frames import read_response_header, request_frame
 from ottla.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from ottla.protocol.messages.describe_cluster import DescribeClusterRequest
+from ottla.protocol.messages.describe_groups import DescribeGroupsRequest
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest
 from ottla.protocol.messages.list_groups import ListGroupsRequest
@@ -50,8 +53,14 @@ DIFFERENT: dict[str, str] = {
     "DescribeUserScramCredentials": "Kafka 4.3.1 leaves who may not and names nobody without an answer: it fails at it",
 }
 """Cases that Kafka answers otherwise, with the reason."""
+OWN = ("AppendMirrored",)
+"""APIs that Kafka does not have."""
+KAFKAS = [case for case in CASES if case.name not in OWN]
 ELSEWHERE: dict[str, str] = {}
 """Cases in which the same codes stand in other places, with the reason."""
+
+OTHERWISE: dict[str, str] = {}
+"""Cases in which something else than rights is answered otherwise, once everything is allowed, with the reason."""
 
 
 class Peer:
@@ -89,6 +98,10 @@ class Peer:
     def places(self, case: Case, version: int) -> list[tuple[str, int]]:
         """Where which code stands, and how long the lists are that it stands in; lists may be in any order."""
         return sorted(refusals(self.ask(case.make(self.world, version), version)))
+
+    def outcome(self, case: Case, version: int) -> list[tuple[str, int]]:
+        """Every code of an answer and its place, that of success too, and how long its lists of outcomes are."""
+        return sorted(refusals(self.ask(case.make(self.world, version), version), codes=None))
 
     def allow(self, *rules: tuple[int, int, str, str]) -> None:
         """Operation, resource, name, host."""
@@ -177,7 +190,7 @@ def _granted(grant: Grant) -> tuple[int, int, str, str]:
     return int(operation), resource, name, NOBODY
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{case.name} v{case.all_versions.start}" for case in CASES])
+@pytest.mark.parametrize("case", KAFKAS, ids=[f"{case.name} v{case.all_versions.start}" for case in KAFKAS])
 def test_kafka_refuses_the_same(case: Case, peer: Peer, ours: Peer) -> None:
     if case.name in DIFFERENT:
         pytest.skip(DIFFERENT[case.name])
@@ -194,6 +207,15 @@ def test_kafka_refuses_the_same(case: Case, peer: Peer, ours: Peer) -> None:
                 assert each.settles_at(case, version, left) == list(left), (version, grant)
             if left and case.name not in ELSEWHERE:
                 assert ours.places(case, version) == peer.places(case, version), (version, grant)
+            if not left and case.name not in OTHERWISE:
+                assert_same_outcome(case, version, peer, ours)
+
+
+def assert_same_outcome(case: Case, version: int, peer: Peer, ours: Peer) -> None:
+    """Of a request that is allowed. A coordinator that loads, or a topic that is being made, is waited for on both."""
+    ends = time.monotonic() + PATIENCE_S / 3
+    while (mine := ours.outcome(case, version)) != (theirs := peer.outcome(case, version)):
+        assert time.monotonic() < ends, f"version {version}: ours {mine}, Kafka's {theirs}"
 
 
 @pytest.mark.parametrize(
@@ -217,3 +239,43 @@ def test_lists_leave_out_the_same(
         _until(lambda each=each: told(each) == [])
         each.allow(_granted(grant))
         _until(lambda each=each: LISTED in told(each))
+
+
+RIGHTS: list[Grant] = [
+    (Operation.READ, Resource.TOPIC, "a"),
+    (Operation.ALTER_CONFIGS, Resource.TOPIC, "a"),
+    (Operation.DELETE, Resource.GROUP, LISTED),
+    (Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME),
+    (Operation.ALTER, Resource.CLUSTER, CLUSTER_NAME),
+    (Operation.IDEMPOTENT_WRITE, Resource.CLUSTER, CLUSTER_NAME),
+]
+
+
+def told_rights(each: Peer) -> dict[str, int]:
+    asked = MetadataRequest(
+        [MetadataRequestTopic(name="a")],
+        include_topic_authorized_operations=True,
+        include_cluster_authorized_operations=True,
+    )
+    metadata = each.ask(asked, 9)
+    cluster = each.ask(DescribeClusterRequest(include_cluster_authorized_operations=True), 1)
+    group = each.ask(DescribeGroupsRequest(groups=[LISTED], include_authorized_operations=True), 5).groups[0]
+    return {
+        "topic": metadata.topics[0].topic_authorized_operations,
+        "cluster, by metadata": metadata.cluster_authorized_operations,
+        "cluster": cluster.cluster_authorized_operations,
+        "group": group.authorized_operations,
+    }
+
+
+def test_clients_are_told_the_same_of_what_they_may(peer: Peer, ours: Peer) -> None:
+    """`authorized_operations` of topics, groups and the cluster, with one right after the other."""
+    for each in (peer, ours):
+        each.withdraw_all()
+    seen = []
+    for grant in RIGHTS:
+        for each in (peer, ours):
+            each.allow(_granted(grant))
+        _until(lambda: told_rights(ours) == told_rights(peer))
+        seen.append(told_rights(ours))
+    assert all(before != after for before, after in itertools.pairwise(seen)), "each right is seen"

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from benchmarks.quotas import RATE, Look, measure, rate_over_waves
+from benchmarks.quotas import RATE, Look, minutes, of_ottla, rate_over_waves
 
 WITHIN = 0.10
 SECONDS = 132.0
@@ -14,10 +14,10 @@ SECONDS = 132.0
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(os.environ.get("OTTLA_SOAK") != "1", reason="takes four minutes; make soak runs it")
 def test_clients_come_within_a_tenth_of_their_bound() -> None:
-    figures = measure(SECONDS)
-    assert abs(figures.produced / RATE - 1) < WITHIN, figures
-    assert abs(figures.consumed / RATE - 1) < WITHIN, figures
-    assert figures.beside > (1 - WITHIN) * figures.alone, figures
+    figures = of_ottla(SECONDS)
+    assert abs(figures.produced.over_waves / RATE - 1) < WITHIN, figures
+    assert abs(figures.consumed.over_waves / RATE - 1) < WITHIN, figures
+    assert figures.beside.over_waves > (1 - WITHIN) * figures.alone.over_waves, figures
 
 
 def test_only_whole_waves_are_measured() -> None:
@@ -28,3 +28,11 @@ def test_only_whole_waves_are_measured() -> None:
     assert (looks[-1].counted - looks[0].counted) / (looks[-1].at - looks[0].at) == pytest.approx(30 / 36)
     smooth = [Look(float(second), 2 * second) for second in range(40)]
     assert rate_over_waves(smooth) == pytest.approx(2.0)
+
+
+def test_the_slowest_and_the_fastest_minute() -> None:
+    counted = [10 * (1 + second // 10) for second in range(100)]
+    looks = [Look(float(second), counted[second]) for second in range(100)]
+    assert minutes(looks) == (1.0, 1.0), "six waves in each"
+    assert minutes([Look(second, 3 * max(0, second - 30)) for second in range(100)]) == (1.5, 3.0)
+    assert minutes([Look(0, 0), Look(10, 5)]) == (0.5, 0.5), "less than a minute"

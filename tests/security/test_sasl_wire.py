@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from tests.security.hostile_kit import answers
 from tests.security.sasl_kit import PASSWORD, USER, Issuer, sasl_broker, set_password
 from tests.unit.broker.security.sasl.test_mechanisms import mutated
 
@@ -26,6 +27,7 @@ PLAIN_TOKEN = f"\0{USER}\0{PASSWORD}".encode()
 DELAY_MS = 300
 SIZE_MAX = 5_000
 HALF_LOGINS = 200
+PATIENCE_S = 60.0
 HALF_LOGINS_BYTES_MAX = 16 << 20
 """Of this SIZE_MAX is a sixteenth: what is announced is not taken before it comes."""
 
@@ -227,23 +229,39 @@ def test_a_changed_password_counts_at_once_and_who_is_in_stays(world: tuple[Runn
 def test_mutated_handshakes_open_no_door_and_leave_others_unharmed(
     world: tuple[RunningBroker, Issuer], pytestconfig: pytest.Config
 ) -> None:
+    """A handshake, a token, something that only who is in may ask, and something at which anybody is disconnected."""
     running, issuer = world
     chance = random.Random(14)
-    bearer = b"n,,\x01auth=Bearer " + issuer.token().encode() + b"\x01\x01"
-    rights = {"PLAIN": PLAIN_TOKEN, "SCRAM-SHA-512": b"n,,n=alice,r=abc", "OAUTHBEARER": bearer}
+    bearer = issuer.token().encode()
+    rights = {
+        "PLAIN": (PLAIN_TOKEN, PASSWORD.encode()),
+        "SCRAM-SHA-512": (b"n,,n=alice,r=abc", b"nothing that is said first"),
+        "OAUTHBEARER": (b"n,,\x01auth=Bearer " + bearer + b"\x01\x01", bearer),
+    }
+    let_in, heard = 0, 0
     with connected(running) as bystander:
         choose(bystander, "PLAIN")
         show(bystander, PLAIN_TOKEN)
+        asked = bystander.frame(MetadataRequest(topics=[]), 12)
+        messages, secrets = [], []
         for number in range(pytestconfig.getoption("--hostile-inputs") // 20):
-            mechanism = list(rights)[number % 3]
-            token = mutated(rights[mechanism], chance)
-            with connected(running) as wire:
-                hello = bytearray(wire.frame(SaslHandshakeRequest(mechanism=mechanism), 1))
-                if number % 2:
-                    hello[4:] = mutated(bytes(hello[4:]), chance)
-                    hello[:4] = struct.pack(">i", len(hello) - 4)
-                wire.send(bytes(hello) + wire.frame(SaslAuthenticateRequest(auth_bytes=token), 2))
+            mechanism, (right, secret) = list(rights.items())[number % 3]
+            token = mutated(right, chance)
+            hello = bystander.frame(SaslHandshakeRequest(mechanism=mechanism), 1)
+            if number % 2:
+                changed = mutated(hello[4:], chance)
+                hello = struct.pack(">i", len(changed)) + changed
+            shown = bystander.frame(SaslAuthenticateRequest(auth_bytes=token), 2)
+            messages.append(hello + shown + asked + struct.pack(">i", -1))
+            secrets.append(secret in token)
+        for answer, knew in zip(answers(running.listeners["SASL"], messages, PATIENCE_S), secrets, strict=True):
+            heard += bool(answer)
+            if struct.pack(">i", running.listeners["SASL"][1]) in answer:  # metadata tell where the broker is
+                assert knew, answer
+                let_in += 1
         assert serves(bystander)
+    print(f"{len(messages)} mutated handshakes: {heard} answered, {let_in} let in who knew the secret")
+    assert heard >= len(messages) // 2, "every second handshake is as it should be, and answered"
     assert "Traceback" not in running.log_text()
 
 

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import pytest
 from tests.security.conftest import PATIENCE_S
+from tests.security.hostile_kit import answers
+from tests.unit.broker.security.sasl.test_mechanisms import mutated
 
 from ottla.testing import RunningBroker
 from ottla.testing.process import resident_bytes
@@ -23,6 +25,7 @@ HALF_OPEN_BYTES_MAX = 64 << 20
 """What they may cost, however many come: the broker keeps a bounded number of them (server/tls_handshake.py)."""
 MUTATIONS = 2_000 if SOAK else 150
 API_VERSIONS = b"\0\0\0\x0e" + b"\0\x12\0\0\0\0\0\x07\0\4self"  # version 0, correlation id 7
+NO_RECORD = b"\xff" * 20_000  # more than any record is long: nothing is waited for
 FAILED = "Failed authentication with /127.0.0.1 (channelId="
 
 
@@ -105,6 +108,31 @@ def test_mutated_records_end_their_connection_only(door: Door) -> None:
             with pytest.raises(ssl.SSLError):
                 tls.read(100)
     serves(door)
+
+
+def client_hello(door: Door) -> bytes:
+    outgoing = ssl.MemoryBIO()
+    tls = door.context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.do_handshake()
+    return outgoing.read()
+
+
+def test_mutated_handshakes_end_their_connection_only(
+    secured: RunningBroker, door: Door, pytestconfig: pytest.Config
+) -> None:
+    """The first message of a handshake, changed, and then a record that fits nothing."""
+    chance, hello = random.Random(6), client_hello(door)
+    count: int = pytestconfig.getoption("--hostile-inputs") // 20
+    before = resident_bytes(secured.pid)
+    messages = [mutated(hello, chance) + NO_RECORD for _ in range(count)]
+    heard = sum(map(bool, answers(door.address, messages, PATIENCE_S)))
+    grown = resident_bytes(secured.pid) - before
+    print(f"{count} mutated handshakes: {heard} answered with an alert, or more; {grown / 2**20:.1f} MB")
+    assert heard
+    assert grown < HALF_OPEN_BYTES_MAX
+    serves(door)
+    assert "Traceback" not in secured.log_text()
 
 
 def test_renegotiation_is_refused(door: Door) -> None:

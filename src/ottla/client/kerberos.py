@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ottla.client.errors import AuthenticationFailed, InvalidSetting
 
 NO_LAYER = 1
+_NO_REASON = ("Success", "Unknown error")
 
 
 class Kerberos(NamedTuple):
@@ -25,8 +26,8 @@ def begin(kerberos: Kerberos, host: str) -> Generator[bytes, bytes, None]:
         raise InvalidSetting("sasl.mechanism=GSSAPI needs a library: pip install 'ottla[gssapi]'") from None
     try:
         name = library.Name(kerberos.principal, library.NameType.kerberos_principal) if kerberos.principal else None
-        # Tickets of a keytab are kept in memory, each principal's by itself, beside those that a user may have.
-        cache = f"MEMORY:ottla {kerberos.principal}"
+        # Tickets of a keytab are kept in memory, those of each key by themselves, beside those that a user may have.
+        cache = f"MEMORY:ottla {kerberos.principal} {kerberos.keytab}"
         store = {"client_keytab": kerberos.keytab, "ccache": cache} if kerberos.keytab else None
         credentials = library.Credentials(name=name, usage="initiate", store=store)
         target = library.Name(f"{kerberos.service}@{host}", library.NameType.hostbased_service)
@@ -37,9 +38,10 @@ def begin(kerberos: Kerberos, host: str) -> Generator[bytes, bytes, None]:
             mech=library.MechType.kerberos,
             flags=library.RequirementFlag.mutual_authentication | library.RequirementFlag.integrity,
         )
+        context.__DEFER_STEP_ERRORS__ = False  # a refusal is raised where it is met
         first = context.step()
     except library.exceptions.GSSError as error:
-        raise AuthenticationFailed(_words(error)) from None
+        raise AuthenticationFailed(_no_ticket(kerberos, host, error)) from None
     return _exchange(library, context, first)
 
 
@@ -53,8 +55,18 @@ def _exchange(library: Any, context: Any, first: bytes) -> Generator[bytes, byte
             raise AuthenticationFailed("the broker wants a layer of protection that is not spoken here; use SASL_SSL")
         yield bytes(context.wrap(bytes((NO_LAYER, 0, 0, 0)), False).message)
     except library.exceptions.GSSError as error:
-        raise AuthenticationFailed(_words(error)) from None
+        raise AuthenticationFailed(f"Kerberos: {reason(error)}") from None
 
 
-def _words(error: Exception) -> str:
-    return "Kerberos: " + " ".join(str(error).split())
+def _no_ticket(kerberos: Kerberos, host: str, error: Any) -> str:
+    said = f"Kerberos has no ticket for {kerberos.service}/{host}: {reason(error)}"
+    if kerberos.keytab:
+        return f"{said}; the key is that of {kerberos.principal} (klist -k {kerberos.keytab} shows what is there)"
+    return f"{said}; kinit gets one, and so does a keytab (sasl.kerberos.keytab and sasl.kerberos.principal)"
+
+
+def reason(error: Any) -> str:
+    """Why the library refuses: what Kerberos says, and where that is nothing what GSSAPI says."""
+    said = [text for text in error.get_all_statuses(error.min_code, False) if text not in _NO_REASON]
+    said = said or error.get_all_statuses(error.maj_code, True)
+    return ", ".join(" ".join(text.split()) for text in said)

@@ -24,6 +24,12 @@ MISSING_TOPIC = (
     "it does not exist (UNKNOWN_TOPIC_OR_PARTITION): create it with kafka-topics --create; "
     "brokers create topics by themselves only with auto.create.topics.enable=true"
 )
+_NO_GSSAPI = "No provider for SASL mechanism GSSAPI"
+NO_KERBEROS = (
+    "sasl.mechanism=GSSAPI: this tool works with librdkafka, which wheels have without Kerberos; kcat and Kafka's own "
+    "console tools can, and so can this one with a confluent-kafka that was built against a librdkafka with libsasl2 "
+    "(pip install --no-binary confluent-kafka confluent-kafka)"
+)
 INTERNAL_TOPICS_PATTERN = "^__(consumer_offsets|transaction_state|share_group_state)$"
 
 # librdkafka writes its own log lines to stderr unless it is given a logger. Errors reach people through
@@ -129,7 +135,9 @@ def _build(client: type[Any], config: dict[str, Any]) -> Any:
     try:
         return client(config)
     except KafkaException as exception:
-        raise CommandError(f"the client's settings do not work: {error_of(exception)}") from exception
+        why = error_of(exception)
+        words = NO_KERBEROS if _NO_GSSAPI in why else f"the client's settings do not work: {why}"
+        raise CommandError(words) from exception
 
 
 class BlockingSender:

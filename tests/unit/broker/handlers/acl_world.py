@@ -1,7 +1,7 @@
 """A broker with an authorizer, asked over frames by clients of any name."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -51,21 +51,25 @@ def _called(entry: Message) -> str:
     return ",".join(str(value) for value in values if value not in (None, ""))
 
 
-def refusals(message: Message, place: str = "") -> Iterator[tuple[str, int]]:
+def refusals(
+    message: Message, place: str = "", codes: Collection[int] | None = AUTHORIZATION
+) -> Iterator[tuple[str, int]]:
     """Where an answer says that somebody may not do something, and how many entries its lists of outcomes have. An
-    entry is called by what it is about; one without a name, or with an id of this cluster alone, by nothing."""
+    entry is called by what it is about; one without a name, or with an id of this cluster alone, by nothing.
+
+    `codes`: which errors are told, none but those of rights if nothing else is said; None: whatever an answer says."""
     for field in message.FIELDS:
         value, here = getattr(message, field.name), f"{place}.{field.name}"
-        if field.name.endswith("error_code") and value in AUTHORIZATION:
+        if field.name.endswith("error_code") and (codes is None or value in codes):
             yield here, value
         if isinstance(value, list):
             entries = [part for part in value if isinstance(part, Message)]
             if any(each.name.endswith("error_code") for part in entries[:1] for each in part.FIELDS):
                 yield f"{here}.length", len(entries)
             for part in entries:
-                yield from refusals(part, f"{here}[{_called(part)}]")
+                yield from refusals(part, f"{here}[{_called(part)}]", codes)
         elif isinstance(value, Message):
-            yield from refusals(value, here)
+            yield from refusals(value, here, codes)
 
 
 class Closed(Exception):

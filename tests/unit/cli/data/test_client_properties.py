@@ -176,6 +176,12 @@ def test_librdkafka_knows_every_setting_we_hand_it() -> None:
     open_consumer(consumer_settings(consuming))[0].close()
 
 
+def test_kerberos_is_not_in_the_wheels_of_librdkafka() -> None:
+    asked = {"bootstrap.servers": "127.0.0.1:1", "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI"}
+    with pytest.raises(CommandError, match=r"wheels have without Kerberos; kcat"):
+        open_producer(producer_settings(asked))
+
+
 def test_an_admin_client_takes_the_connection_settings_only() -> None:
     given = {"bootstrap.servers": "h:1", "acks": "1", "group.id": "g", "security.protocol": "SSL"}
     assert admin_settings(given) == {"bootstrap.servers": "h:1", "security.protocol": "ssl"}

@@ -36,13 +36,17 @@ class Plain:
             return Refused("Authentication failed: password not specified", "no password")
         if authorization_id and authorization_id != user:
             text = "Authentication failed: Client requested an authorization id that is different from username"
-            return Refused(text, f"user {user!r} wants to act for another")
+            return Refused(text, f"{self._called(user)} wants to act for another")
         # The same work whether the user exists or not, and whatever the lengths are.
         known = self._passwords.get(user)
         expected = self._digest(known.encode() if known is not None else self._decoy)
         if not hmac.compare_digest(expected, self._digest(password.encode())) or known is None:
-            return Refused(_WRONG, f"wrong password, or no such user: {user!r}")
+            return Refused(_WRONG, f"wrong password, or no such user: {self._called(user)}")
         return Accepted(b"", user)
+
+    def _called(self, user: str) -> str:
+        """For the log: who is no user may be a password that was typed into the wrong field."""
+        return repr(user) if user in self._passwords else "somebody unknown"
 
     def _digest(self, text: bytes) -> bytes:
         return hmac.digest(self._decoy, text, hashlib.sha256)

@@ -104,7 +104,7 @@ class Scram:
         name = _unescaped(match["name"])
         wanted = match["authorization_id"]
         if wanted is not None and _unescaped(wanted) != name:
-            return self._refuse(f"user {name!r} wants to act for another")
+            return self._refuse("the client wants to act for another")
         by_token = "tokenauth=true" in match["extensions"].lower().split(",")
         known = self._find(name, by_token)
         # Made for everybody, and read as a user's is: how long it takes does not tell who exists.

@@ -50,8 +50,8 @@ def test_with_and_without_a_last_token_of_the_server() -> None:
     assert talk(machine(b"ap-rep"), b"ap-req", b"", CHOICE) == expected
 
 
-@pytest.mark.parametrize("wanted", [b"alice", b"alice/admin", b"alice/admin@EXAMPLE.ORG"])
-def test_an_authorization_id_may_be_ones_own(wanted: bytes) -> None:
+@pytest.mark.parametrize("wanted", [b"alice", b"alice/admin@EXAMPLE.ORG", b"kafka@localhost", b"bob", b"\xff"])
+def test_who_logs_in_is_whom_the_ticket_names_whoever_else_is_asked_for(wanted: bytes) -> None:
     assert talk(machine(), b"ap-req", CHOICE + wanted)[-1] == Accepted(b"", "alice")
 
 
@@ -64,8 +64,6 @@ def test_an_authorization_id_may_be_ones_own(wanted: bytes) -> None:
         ((b"ap-req", b"W"), "layer of protection"),
         ((b"ap-req", b"W\x02\0\0\0"), "layer of protection"),
         ((b"ap-req", b"W\x05\0\0\0"), "layer of protection"),
-        ((b"ap-req", CHOICE + b"bob"), "act for another"),
-        ((b"ap-req", CHOICE + b"\xff"), "not UTF-8"),
     ],
 )
 def test_everything_else_is_refused(tokens: tuple[bytes, ...], why: str) -> None:

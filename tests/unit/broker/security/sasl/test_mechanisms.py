@@ -333,6 +333,14 @@ def test_oauthbearer_refuses_what_is_malformed(message: bytes) -> None:
     assert isinstance(machine.step(b"n,,\x01auth=Bearer good.good.good\x01\x01", NOW), Refused)
 
 
+@pytest.mark.parametrize("token", [b"\0secret\0alice", b"x\0alice secret\0y", b"secret\0alice\0x", b"\0alice\0secret2"])
+def test_plain_tells_the_log_no_name_that_may_be_a_password(token: bytes) -> None:
+    verdict = Plain({"alice": "secret"}, DECOY).step(token, NOW)
+    assert isinstance(verdict, Refused)
+    assert "secret" not in verdict.why + verdict.text
+    assert ("alice" in verdict.why) == (b"\0alice\0" in token), "of who exists it tells the name"
+
+
 # -- hostile input
 
 
