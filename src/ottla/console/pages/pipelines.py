@@ -9,7 +9,7 @@ from ottla.console.asking import Ask, BadInput, Done
 from ottla.console.clusters import ClusterSettings
 from ottla.console.commands import line
 from ottla.console.pipeline_status import DriverStatus
-from ottla.console.starting import Run, arguments, files_of
+from ottla.console.starting import Run, arguments, files_of, pipeline_job, pipeline_log
 from ottla.console.tools import PAGE_SECONDS_MAX, Told
 from ottla.model.errors import ApiError, ErrorCode
 
@@ -127,7 +127,8 @@ def _status_of(ask: Ask, path: Path) -> list[str]:
 def _file_row(ask: Ask, path: Path, told: Told) -> FileRow:
     rows = told.document if isinstance(told.document, list) else []
     row = rows[0] if rows and isinstance(rows[0], dict) else {}
-    run, running = ask.console.starter.run_of(path), bool(row.get("running"))
+    run = ask.console.starter.run_of(pipeline_log(path, Path(ask.watched.settings.state_dir)))
+    running = bool(row.get("running"))
     if run is not None and not ask.caller.sees_everything:
         run = run._replace(last_words="")  # there may be records in it
     return FileRow(
@@ -166,7 +167,8 @@ async def start(ask: Ask) -> Done:
     if path is None:
         raise BadInput(f"there is no {name} in a folder that this console was told of with --pipeline-files")
     settings = ask.watched.settings
-    run = await asyncio.to_thread(ask.console.starter.start, path, Path(settings.state_dir), settings.bootstrap)
+    job = pipeline_job(path, Path(settings.state_dir), settings.bootstrap)
+    run = await asyncio.to_thread(ask.console.starter.start, job)
     ask.console.tools.forget(_status_of(ask, path))
     words = f"{name} is started in process {run.pid}; what it says is in {run.log}"
     return Done(words, ask.link("/pipelines"), {"file": name, "pid": run.pid, "log": run.log}, name)
