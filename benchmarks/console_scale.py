@@ -160,6 +160,7 @@ def pages() -> list[str]:
         "/topics/{topic}/messages": "plain=1", "/topics/{topic}/messages/record": "partition=0&offset=0",
         "/topics/{topic}/settings": "set.retention.ms=1000", "/reassignment": "goal=spread",
         "/dead-letters/letter": None, "/schema": None,
+        "/backups/restore": None,
     }  # fmt: skip
     found = []
     for entry in ENTRIES:

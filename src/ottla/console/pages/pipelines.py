@@ -38,16 +38,19 @@ async def show(ask: Ask) -> dict[str, Any]:
     drivers = await drivers_of(ask, files)
     found = await ask.snapshot()
     lags = {row.group: row for row in found.groups}
+    shown: list[dict[str, Any]] = [
+        {
+            "url": driver.url,
+            "error": driver.error,
+            "pipelines": [pipeline_row(each, lags) for each in driver.pipelines],
+        }
+        for driver in drivers
+    ]
+    queries = [query for driver in shown for pipeline in driver["pipelines"] for query in pipeline["queries"]]
     return {
-        "drivers": [
-            {
-                "url": driver.url,
-                "error": driver.error,
-                "pipelines": [pipeline_row(each, lags) for each in driver.pipelines],
-            }
-            for driver in drivers
-        ],
+        "drivers": shown,
         "files": files,
+        "_lags": {query["group"]: ask.watched.history.lag_of(query["group"]) for query in queries},
         "_starts": {row.file: _start_line(ask, row.file) for row in files},
         "_command": line("ottla", "", "pipeline", "status", "PIPELINE.yaml"),
     }

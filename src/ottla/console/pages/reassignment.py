@@ -50,6 +50,9 @@ async def show(ask: Ask) -> dict[str, Any]:
         "_goals": GOALS,
         "_fields": _said(ask),
         "_command": command(ask, "kafka-reassign-partitions", "--list"),
+        "_cancel": command(ask, "kafka-reassign-partitions", "--reassignment-json-file", "plan.json", "--cancel"),
+        "_unthrottle": command(ask, "kafka-reassign-partitions", "--reassignment-json-file", "plan.json", "--verify"),
+        "_elect": command(ask, "kafka-leader-election", "--election-type", "preferred", "--all-topic-partitions"),
         "_sizes_known": found.disks.known,
     }
     if ask.fields.get("goal"):
