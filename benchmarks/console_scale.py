@@ -1,11 +1,12 @@
-"""The console over a real broker with thousands of topics and groups: how long its pages take, what the broker feels
-of it, and what a hundred browsers cost.
+"""The console over three real brokers with thousands of topics and groups: how long its pages take, what the brokers
+feel of it, and what a hundred browsers cost.
 
     python -m benchmarks.console_scale --topics 10000 --partitions 5 --groups 10000 --browsers 100
 
 A record is written every 20 ms, acks=all, by a process of its own: while no console runs, while one browser looks, and
 while all of them do. A browser is what the console's script makes of one: a stream of events, and the page again at
-each look.
+each look. Partitions have one replica each: a broker holds a file open for each that was made since it was started,
+and `ulimit -n` is often 20,000.
 """
 
 import argparse
@@ -29,14 +30,14 @@ from ottla.console.routes import ENTRIES
 from ottla.model.names import TopicPartition
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from ottla.protocol.records import NewRecord
-from ottla.testing import RunningBroker, broker
+from ottla.testing.cluster import RunningCluster, cluster
 
 PROBED = "probed"
 PAUSE_SECONDS = 0.02
 TOPICS_AT_ONCE = 100
 GROUPS_AT_ONCE = 50
 WRITTEN_MAX = 4_000
-"""Partitions that records are written to: each costs the broker an open file."""
+"""Topics that have records."""
 ASKED = 5
 CREATE_SECONDS_MAX = 300.0
 
@@ -46,7 +47,7 @@ def some(count: int) -> list[NewRecord]:
 
 
 class Felt(NamedTuple):
-    """What somebody who writes to the broker has of it, and what the broker's process does."""
+    """What somebody who writes to a broker has of it, and what the brokers' processes do."""
 
     p50_ms: float
     p99_ms: float
@@ -195,18 +196,20 @@ async def time_pages(url: str, prefix: str, own: Sequence[str]) -> None:
 
 
 class Bench:
-    def __init__(self, running: RunningBroker, others: ProcessPoolExecutor, seconds: float) -> None:
+    def __init__(self, running: RunningCluster, others: ProcessPoolExecutor, seconds: float) -> None:
         self._running, self._others, self._seconds = running, others, seconds
 
     async def felt(self, when: str) -> Felt:
-        pid = self._running.pid
-        before, began = cpu_seconds(pid), time.perf_counter()
+        before, began = self._cpu_seconds(), time.perf_counter()
         loop = asyncio.get_running_loop()
         waits = sorted(await loop.run_in_executor(self._others, probe, self._running.bootstrap, self._seconds))
-        cores = (cpu_seconds(pid) - before) / (time.perf_counter() - began)
+        cores = (self._cpu_seconds() - before) / (time.perf_counter() - began)
         found = Felt(statistics.median(waits), waits[int(len(waits) * 0.99)], cores)
-        print(f"{when:32} a write p50 {found.p50_ms:.1f} ms, p99 {found.p99_ms:.1f} ms; the broker: {cores:.2f} cores")
+        print(f"{when:32} a write p50 {found.p50_ms:.1f} ms, p99 {found.p99_ms:.1f} ms; brokers: {cores:.2f} cores")
         return found
+
+    def _cpu_seconds(self) -> float:
+        return sum(cpu_seconds(each.pid) for each in self._running.running)
 
     async def run(self, browsers: int) -> None:
         await self.felt("without a console")
@@ -238,11 +241,11 @@ def main() -> None:
     wanted = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as folder,
-        broker({"log.cleaner.enable": False}, data_dir=folder) as running,
+        cluster(3, settings={"log.cleaner.enable": False}, data_dir=folder) as running,
         ProcessPoolExecutor(1, get_context("spawn")) as others,
     ):
         asyncio.run(fill(running.bootstrap, wanted.topics, wanted.partitions, wanted.groups))
-        print(f"memory of the broker: {memory_mb(running.pid):.0f} MB")
+        print(f"memory of a broker: {max(memory_mb(each.pid) for each in running.running):.0f} MB")
         asyncio.run(Bench(running, others, wanted.seconds).run(wanted.browsers))
 
 

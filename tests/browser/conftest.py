@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.browser.world import World
+from tests.browser.world import world as made_world
 from tests.console.conftest import CLUSTER, Running, Site
 
 from ottla.console.access.gate import AccessSettings
@@ -96,5 +98,19 @@ class Tab:
 def tab(request: pytest.FixtureRequest, browser: Any, console: Site) -> Iterator[Tab]:
     wide = request.param == "wide"
     made = Tab(browser, console, WIDE if wide else NARROW, "light" if wide else "dark")
+    yield made
+    made.context.close()
+
+
+@pytest.fixture(scope="session")
+def world(browser: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with made_world(tmp_path_factory.mktemp("world")) as made:
+        yield made
+
+
+@pytest.fixture
+def wide(browser: Any, world: World) -> Iterator[Tab]:
+    """A page over the world, as wide as most are."""
+    made = Tab(browser, world.site, WIDE, "light")
     yield made
     made.context.close()
