@@ -28,7 +28,12 @@ from ottla.client.cluster import Cluster, raise_for
 from ottla.client.producer import Producer
 from ottla.console.routes import ENTRIES
 from ottla.model.names import TopicPartition
-from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from ottla.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from ottla.protocol.records import NewRecord
 from ottla.testing.cluster import RunningCluster, cluster
 
@@ -54,19 +59,28 @@ class Felt(NamedTuple):
     cores: float
 
 
+def topic_spread_evenly(name: str, first: int, partitions: int, brokers: Sequence[int]) -> CreatableTopic:
+    places = [
+        CreatableReplicaAssignment(partition_index=number, broker_ids=[brokers[(first + number) % len(brokers)]])
+        for number in range(partitions)
+    ]
+    return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=places)
+
+
 async def fill(bootstrap: str, topics: int, partitions: int, group_count: int) -> None:
     async with Cluster(bootstrap) as cluster:
+        await cluster.metadata([])
         names = [*(f"topic-{number:05}" for number in range(topics)), PROBED]
         started = time.perf_counter()
         for at in range(0, len(names), TOPICS_AT_ONCE):
             asked = [
-                CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-                for name in names[at : at + TOPICS_AT_ONCE]
+                topic_spread_evenly(name, (at + number) * partitions, partitions, sorted(cluster.brokers))
+                for number, name in enumerate(names[at : at + TOPICS_AT_ONCE])
             ]
             request = CreateTopicsRequest(topics=asked, timeout_ms=ADMIN_TIMEOUT_MS)
             answer = await cluster.call(request, CreateTopicsResponse, timeout_s=CREATE_SECONDS_MAX)
             for topic in answer.topics:
-                raise_for(topic.error_code)
+                raise_for(topic.error_code, topic.error_message or "")
         print(f"{len(names):,} topics of {partitions} partitions made in {time.perf_counter() - started:.0f} s")
         async with Producer(cluster) as producer:
             for name in names[:WRITTEN_MAX]:

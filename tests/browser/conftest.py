@@ -18,6 +18,7 @@ from ottla.testing.registry import registry
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 AXE = Path(__file__).parents[2] / "build/browser/node_modules/axe-core/axe.min.js"
+PATIENCE_MS = 60_000
 WIDE, NARROW = {"width": 1200, "height": 800}, {"width": 390, "height": 780}
 
 
@@ -64,6 +65,7 @@ class Tab:
     def __init__(self, browser: Any, site: Site, size: dict[str, int], scheme: str) -> None:
         self.context = browser.new_context(viewport=size, color_scheme=scheme)
         self.page = self.context.new_page()
+        self.page.set_default_timeout(PATIENCE_MS)
         self.base = f"http://{site._address}/c/{CLUSTER}"
         self.complaints: list[str] = []
         self.elsewhere: list[str] = []

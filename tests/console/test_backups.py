@@ -70,6 +70,9 @@ def test_a_backup_is_taken_checked_and_restored(
     chosen = {"place": place, "backup": name}
     assert site.submit("/backups/verify", chosen, on="/backups").status == 303
     assert "problems" not in finished(site, f"the check of {name}")
+    as_it_is = site.page(f"/backups/restore?{urlencode(chosen)}")
+    check(as_it_is)
+    assert "with records" in as_it_is.text
     preview = site.page(f"/backups/restore?{urlencode({**chosen, 'prefix': 'again.'})}")
     check(preview)
     assert f"again.{topic}" in preview.text

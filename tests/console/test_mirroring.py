@@ -113,6 +113,7 @@ def test_what_a_failback_came_to() -> None:
 def test_what_a_command_says() -> None:
     assert read(1, '[{"a": 1}]\n', "warning: it does not run\n").document == [{"a": 1}]
     assert read(1, "", "note: x\nerror: there is no file m.yaml\n").error == "there is no file m.yaml"
+    assert read(1, "", "error: nothing was restored:\n  orders has records\n").error.endswith("orders has records")
     assert read(-9, "", "").error == "it ended with code -9 and said nothing"
 
 

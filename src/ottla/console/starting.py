@@ -79,7 +79,8 @@ class Starter:
         run = self.run_of(job.log)
         assert run is not None
         if run.code:
-            raise NotStarted(f"{job.name} ended at once: {_reason(run.last_words) or f'exit code {run.code}'}")
+            why = error_in(run.last_words) or run.last_words or f"exit code {run.code}"
+            raise NotStarted(f"{job.name} ended at once: {why}")
         return run
 
     def run_of(self, log: Path) -> Run | None:
@@ -163,7 +164,8 @@ def last_event(log: Path) -> dict[str, Any]:
     return {}
 
 
-def _reason(words: str) -> str:
-    """The line that says what went wrong, if there is one."""
-    lines = [line for line in words.splitlines() if line.startswith("error: ")]
-    return lines[-1].removeprefix("error: ") if lines else words
+def error_in(words: str) -> str:
+    """What a command complains of last, with the lines that belong to it; empty if it does not."""
+    lines = words.splitlines()
+    at = next((at for at in reversed(range(len(lines))) if lines[at].startswith("error: ")), None)
+    return "" if at is None else "\n".join(lines[at:]).removeprefix("error: ")

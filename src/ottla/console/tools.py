@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ottla.console.starting import client_file
+from ottla.console.starting import client_file, error_in
 from ottla.model.errors import OttlaError
 
 PROGRAM = (
@@ -136,6 +136,5 @@ def read(code: int, output: str, errors: str) -> Told:
     """A command that prints JSON has done its work, whatever its exit code says of what it found."""
     with contextlib.suppress(ValueError):
         return Told(time.monotonic(), json.loads(output), "")
-    words = [line.removeprefix("error: ") for line in errors.splitlines() if line.startswith("error: ")]
-    said = words[-1] if words else errors.strip()
+    said = error_in(errors) or errors.strip()
     return Told(time.monotonic(), None, said[-WORDS_MAX:] or f"it ended with code {code} and said nothing")

@@ -16,7 +16,7 @@ from ottla.console.asking import Ask, BadInput, Done
 from ottla.console.commands import command
 from ottla.console.pages.pipelines import refuse_brokers_users, refuse_limited
 from ottla.console.starting import Job, last_event
-from ottla.console.tools import Told
+from ottla.console.tools import Told, ToolFailed
 
 KEPT_SECONDS = 60.0
 KEPT_AFTER_JOB_SECONDS = 5.0
@@ -140,11 +140,17 @@ async def preview_restore(ask: Ask) -> dict[str, Any]:
     place, backup = _place(ask), _backup(ask)
     _refuse(ask, "restore backups")
     wanted = _restored(ask, place, backup)
-    plan = await ask.console.tools.ask(["backup", *wanted, "--dry-run", "--json"], _client(ask) or {})
+    plan: dict[str, Any] = {}
+    error = ""
+    try:
+        plan = await ask.console.tools.ask(["backup", *wanted, "--dry-run", "--json"], _client(ask) or {})
+    except ToolFailed as failed:  # a topic has records, say: other names may do
+        error = str(failed)
     topics = plan.get("topics", [])
     return {
         "place": place,
         "backup": backup,
+        "error": error,
         "topics": topics[:TOPICS_SHOWN_MAX],
         "left_out": max(0, len(topics) - TOPICS_SHOWN_MAX),
         "records": sum(int(each["records"]) for each in topics),
