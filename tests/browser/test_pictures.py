@@ -25,7 +25,7 @@ PATHS = {
     "producers": "/topics/payments/producers", "groups": "/groups", "group": "/group?id=live-counts",
     "group-reset": "/group/reset?id=warehouse&to=latest", "reassignment": "/reassignment?goal=leave&broker=3",
     "pipelines": "/pipelines", "dead-letters": "/dead-letters?topic=orders.dead",
-    "dead-letter": "/dead-letters/letter?topic=orders.dead&partition=0&offset=0", "schemas": "/schemas",
+    "dead-letter": "/dead-letters/letter?topic=orders.dead&partition=0&offset=1", "schemas": "/schemas",
     "schema": "/schema?subject=orders-value&version=2", "mirroring": "/mirroring", "backups": "/backups",
     "backup-restore": "", "acls": "/acls?who=alice&name=orders", "users": "/users", "quotas": "/quotas",
 }  # fmt: skip
@@ -45,7 +45,9 @@ def furnish(world: World) -> None:
         site.do("/backups/run", place=world.place, topics="payments|customers")
     wait_until(lambda: site.api("/backups")["places"][0]["backups"], "a backup", seconds=120)
     wait_until(lambda: world.flow("standby.east-west"), "what is known of the mirror", seconds=120)
-    wait_until(lambda: world.end_of("orders.dead") > 0, "the dead letter", seconds=120)
+    dear = '{"id": "dear", "item": "cheese", "amount": 5000}'
+    site.do("/topics/orders/produce", key="dear", value=dear, value_form="json")
+    wait_until(lambda: world.end_of("orders.dead") > 1, "two dead letters", seconds=120)
     wait_until(lambda: site.api("/groups")["items"][0]["certain"], "enough looks", seconds=180)
 
 

@@ -5,6 +5,7 @@ import pytest
 from ottla.console import charts, commands, paging, wording
 from ottla.console.letters import letter_of, looks_like_letters, original_headers
 from ottla.console.pages.configs import in_unit_of
+from ottla.console.pages.topics import in_words
 from ottla.console.releases import speaks
 from ottla.console.rules_in_words import may, sentence
 from ottla.console.search.batches import Found
@@ -25,6 +26,16 @@ def test_pages_of_a_table() -> None:
     for odd in ("-5", "x", "99999999999999999999", "0"):
         found = paging.cut(range(3), {"page": odd, "per_page": odd, "sort": odd}, text=str, keys=KEYS, sort="number")
         assert found.items == [0, 1, 2][: len(found.items)]
+
+
+def test_what_becomes_of_old_records() -> None:
+    compacted = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.5", "delete.retention.ms": "86400000"}
+    words = (
+        "of records with the same key the newest stays, as soon as 50% of a log is new, and tombstones go after 1 days"
+    )
+    assert in_words(compacted) == words
+    assert in_words({"retention.ms": "3600000", "retention.bytes": "-1"}) == "records are deleted after 1 hour"
+    assert in_words({"cleanup.policy": "delete", "retention.ms": "-1"}) == "records are kept for ever"
 
 
 def test_charts_escape_their_labels() -> None:
