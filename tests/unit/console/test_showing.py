@@ -31,7 +31,7 @@ def test_pages_of_a_table() -> None:
 def test_what_becomes_of_old_records() -> None:
     compacted = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.5", "delete.retention.ms": "86400000"}
     words = (
-        "of records with the same key the newest stays, as soon as 50% of a log is new, and tombstones go after 1 days"
+        "of records with the same key the newest stays, as soon as 50% of a log is new, and tombstones go after 1 day"
     )
     assert in_words(compacted) == words
     assert in_words({"retention.ms": "3600000", "retention.bytes": "-1"}) == "records are deleted after 1 hour"
