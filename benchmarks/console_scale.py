@@ -187,7 +187,8 @@ def pages() -> list[str]:
             found.append(path + (f"?{query}" if query else ""))
     return [
         *found, "/reassignment?goal=leave&broker=3", "/topics?q=77", "/topics?sort=-size&page=100",
-        "/topics?sort=-speed&internal=1",        "/groups?q=topic-00777", "/groups?sort=-waiting&page=100", "/groups?status=ERR",
+        "/topics?sort=-speed&internal=1", "/groups?q=topic-00777", "/groups?sort=-waiting&page=100",
+        "/groups?status=ERR",
     ]  # fmt: skip
 
 
