@@ -2,12 +2,13 @@
 
     python -m benchmarks.console_search --records 10000000
 
-One broker, four partitions, JSON of some 100 bytes in batches of lz4, a needle planted every millionth record. The
-plain consumer is confluent-kafka, which asks for a thousand messages at a time and looks at the value of each.
+One broker, four partitions, JSON of some 100 bytes in batches of a thousand in lz4, a needle every millionth record.
+The plain consumer is confluent-kafka, which asks for a thousand messages at a time and looks at the value of each.
 """
 
 import argparse
 import asyncio
+import http.client
 import resource
 import statistics
 import sys
@@ -15,19 +16,26 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 import uvloop
-from confluent_kafka import Consumer, Producer, TopicPartition
+from benchmarks.console_process import batch, console, memory_mb
+from confluent_kafka import Consumer, TopicPartition
 
 from ottla.client.admin import create_topic
 from ottla.client.cluster import Cluster
+from ottla.client.producer import Producer
 from ottla.console.process import SWITCH_SECONDS
 from ottla.console.search.query import parse_query
-from ottla.console.search.scanning import Scan
+from ottla.console.search.scanning import End, Scan
+from ottla.protocol.compression import Codec
+from ottla.protocol.records import NewRecord
 from ottla.testing import broker
 
 TOPIC, PARTITIONS = "searched", 4
 TICK_SECONDS = 0.01
+USERS, BATCH_RECORDS = 100_000, 1000
+STOP_SECONDS = 0.5
 
 SEARCHES = {
     "a word that nobody has": "no-such-word-anywhere",
@@ -36,6 +44,7 @@ SEARCHES = {
     "a word of every 100,000th": "user-77777",
     "a path, text": '$.user="nobody"',
     "a path, number": "$.amount>1000000",
+    "a path, only seen by reading": "$.amount<0",
     "a header": "header.trace:x",
     "tombstones": "value:null",
 }
@@ -50,30 +59,32 @@ class Measured(NamedTuple):
 
 
 def fill(bootstrap: str, records: int) -> None:
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "compression.type": "lz4",
-            "linger.ms": 20,
-            "batch.size": 200_000,
-            "queue.buffering.max.messages": 500_000,
-        }
-    )
-    for number in range(records):
-        user, amount = number % 100_000, number % 9973
-        value = f'{{"id":{number},"user":"user-{user}","amount":{amount}.5,"note":"some words to fill it"}}'
-        if number % 1_000_000 == 999_999:
-            value = value.replace("some words", "a needle")
-        while True:
-            try:
-                producer.produce(TOPIC, value, f"key-{number}", partition=number % PARTITIONS)
-                break
-            except BufferError:
-                producer.poll(0.05)
-        if number % 1000 == 0:
-            producer.poll(0)
-    left = producer.flush(120)
-    assert left == 0, f"{left} records were not written"
+    asyncio.run(_fill(bootstrap, records))
+
+
+async def _fill(bootstrap: str, records: int) -> None:
+    """The same hundred thousand records again and again, so that making them takes no longer than writing them."""
+    made = [batch(TOPIC, 0, _records(number), Codec.LZ4) for number in range(USERS // BATCH_RECORDS)]
+    planted = batch(TOPIC, 0, _records(0, "a needle"), Codec.LZ4)
+    async with Cluster(bootstrap) as cluster, Producer(cluster) as producer:
+        for number in range(records // BATCH_RECORDS):
+            last_of_a_million = (number + 1) * BATCH_RECORDS % 1_000_000 == 0
+            own = planted if last_of_a_million else made[number % len(made)]
+            now_ms = time.time_ns() // 1_000_000
+            await producer.send(
+                own._replace(partition=number % PARTITIONS, base_timestamp=now_ms, max_timestamp=now_ms)
+            )
+        await producer.flush()
+
+
+def _records(number: int, needle: str = "some words") -> list[NewRecord]:
+    """A batch of the users from `number` thousand on; the last of them has the needle."""
+    found = []
+    for user in range(number * BATCH_RECORDS, (number + 1) * BATCH_RECORDS):
+        note = needle if user % BATCH_RECORDS == BATCH_RECORDS - 1 else "some words"
+        value = f'{{"id":{user * 7},"user":"user-{user}","amount":{user % 9973}.5,"note":"{note} to fill it"}}'
+        found.append(NewRecord(f"key-{user}".encode(), value.encode(), 0))
+    return found
 
 
 def consume(bootstrap: str, records: int) -> float:
@@ -113,6 +124,44 @@ async def search(bootstrap: str, line: str) -> Measured:
         return Measured(seconds, first, scan.scanned, scan.matched, waits)
 
 
+async def stop(bootstrap: str) -> float:
+    """Seconds from the word to the end of a search that would go on for long."""
+    async with Cluster(bootstrap) as cluster:
+        scan = Scan(cluster, TOPIC, parse_query("$.amount<0"))
+        asked = 0.0
+
+        def say() -> None:
+            nonlocal asked
+            asked = time.perf_counter()
+            scan.stop()
+
+        asyncio.get_running_loop().call_later(STOP_SECONDS, say)
+        async for _ in scan.steps():
+            pass
+        assert scan.end is End.STOPPED, "it was over before it could be stopped"
+        return time.perf_counter() - asked
+
+
+def through_the_console(bootstrap: str, line: str) -> tuple[float, float]:
+    """As a browser hears of it: seconds to the first match, and the memory of the console's process then."""
+    with console(bootstrap) as (url, pid):
+        connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=120)
+        connection.request("GET", "/api/clusters")  # the process is warm, its look at the cluster is not
+        connection.getresponse().read()
+        started = time.perf_counter()
+        connection.request("GET", f"/c/local/topics/{TOPIC}/messages/stream?{urlencode({'q': line})}")
+        answer = connection.getresponse()
+        first = 0.0
+        while text := answer.readline():
+            if text.startswith(b"event: hits") and not first:
+                first = time.perf_counter() - started
+            if text.startswith(b"event: done"):
+                break
+        found = memory_mb(pid, "VmHWM")
+        connection.close()
+        return first, found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=1_000_000)
@@ -143,6 +192,10 @@ def main() -> None:
                 f"{name:32} {own:12,.0f} records/s  ratio {own / rate:5.2f}  matched {found.matched:8,}"
                 f"  first {first:>8}  others waited p99 {late:.0f} ms"
             )
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            print(f"a search that is stopped ends after {runner.run(stop(running.bootstrap)) * 1000:.0f} ms")
+        heard_s, memory = through_the_console(running.bootstrap, "needle")
+        print(f"through the console: first match after {heard_s * 1000:.0f} ms; its memory, at most: {memory:.0f} MB")
         print(f"memory of this process, at most: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 

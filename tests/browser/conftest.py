@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.browser.world import World
+from tests.browser.world import world as made_world
 from tests.console.conftest import CLUSTER, Running, Site
 
 from ottla.console.access.gate import AccessSettings
@@ -16,6 +18,7 @@ from ottla.testing.registry import registry
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 AXE = Path(__file__).parents[2] / "build/browser/node_modules/axe-core/axe.min.js"
+PATIENCE_MS = 60_000
 WIDE, NARROW = {"width": 1200, "height": 800}, {"width": 390, "height": 780}
 
 
@@ -62,6 +65,7 @@ class Tab:
     def __init__(self, browser: Any, site: Site, size: dict[str, int], scheme: str) -> None:
         self.context = browser.new_context(viewport=size, color_scheme=scheme)
         self.page = self.context.new_page()
+        self.page.set_default_timeout(PATIENCE_MS)
         self.base = f"http://{site._address}/c/{CLUSTER}"
         self.complaints: list[str] = []
         self.elsewhere: list[str] = []
@@ -96,5 +100,19 @@ class Tab:
 def tab(request: pytest.FixtureRequest, browser: Any, console: Site) -> Iterator[Tab]:
     wide = request.param == "wide"
     made = Tab(browser, console, WIDE if wide else NARROW, "light" if wide else "dark")
+    yield made
+    made.context.close()
+
+
+@pytest.fixture(scope="session")
+def world(browser: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with made_world(tmp_path_factory.mktemp("world")) as made:
+        yield made
+
+
+@pytest.fixture
+def wide(browser: Any, world: World) -> Iterator[Tab]:
+    """A page over the world, as wide as most are."""
+    made = Tab(browser, world.site, WIDE, "light")
     yield made
     made.context.close()

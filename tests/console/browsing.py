@@ -47,6 +47,11 @@ class Browser:
             kind, body = "application/json", json.dumps(document).encode()
         return self._send("POST", path, body if content is None else content, {"Content-Type": kind, **(headers or {})})
 
+    def send(self, method: str, path: str, data: Mapping[str, str]) -> Answer:
+        """Whatever the method: a form for all of them."""
+        kind = {"Content-Type": "application/x-www-form-urlencoded"}
+        return self._send(method, path, urlencode(data).encode(), kind)
+
     def _send(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
         sent = {"host": self._host, **{name.lower(): value for name, value in headers.items()}}
         if self.cookies:

@@ -85,9 +85,10 @@ class Site:
 class Running:
     """A console in a thread with a loop of its own."""
 
-    def __init__(self, settings: ClusterSettings, access: AccessSettings) -> None:
+    def __init__(self, settings: ClusterSettings, access: AccessSettings, *more: ClusterSettings) -> None:
+        """`more`: other clusters that it shows."""
         self.url = ""
-        self._settings, self._access = settings, access
+        self._settings, self._access = (settings, *more), access
         self._ready = threading.Event()
         self._stop: Callable[[], object] = self._ready.set
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
@@ -98,7 +99,7 @@ class Running:
         stopped = asyncio.Event()
         loop = asyncio.get_running_loop()
         self._stop = lambda: loop.call_soon_threadsafe(stopped.set)
-        options = ConsoleOptions([self._settings], parse_address("127.0.0.1:0"), Gate(self._access))
+        options = ConsoleOptions(self._settings, parse_address("127.0.0.1:0"), Gate(self._access))
         await serve_until(options, stopped, self._announce)
 
     def _announce(self, url: str) -> None:

@@ -8,11 +8,12 @@ import pytest
 from starlette.routing import Route
 from tests.console.browsing import Browser
 
+from ottla.console import process
 from ottla.console.access.gate import AccessSettings, Gate
 from ottla.console.access.passwords import hash_password
 from ottla.console.access.users import parse_access
-from ottla.console.app import Console
-from ottla.console.asking import Right
+from ottla.console.app import API, CLUSTER, Console, Entry
+from ottla.console.asking import Ask, NotThere, Right
 from ottla.console.clusters import Clusters, ClusterSettings
 from ottla.console.process import application
 from ottla.console.routes import ENTRIES
@@ -82,6 +83,41 @@ def test_nobody_gets_anything_but_the_sign_in(browsers: dict[str, Browser], cons
                 assert answer.headers["location"].startswith("/sign-in")
             tried += 1
     assert tried > len(ENTRIES)
+
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+
+
+def test_a_viewer_changes_nothing_by_any_request(console: Console, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every address that the router knows, with every method: which views that leads to, by who asks."""
+    reached: set[tuple[str, str]] = set()
+
+    def watched(entry: Entry) -> Entry:
+        async def view(ask: Ask) -> dict[str, object]:
+            reached.add((entry.method, entry.path))
+            raise NotThere("seen")
+
+        return entry._replace(view=view)
+
+    monkeypatch.setattr(process, "ENTRIES", [watched(entry) for entry in ENTRIES])
+    app = application(console).app
+    addresses = {path_of(getattr(route, "path", "")) for route in app.routes}
+    assert len(addresses) > len({entry.path for entry in ENTRIES})
+    changing = {(entry.method, entry.path) for entry in ENTRIES if entry.changes or entry.right > Right.VIEWER}
+    for name in ("vic", "ada"):
+        browser = Browser(app)
+        assert browser.post("/sign-in", {"name": name, "password": PASSWORD}).status_code == 303
+        own = {"csrf": token(gate, browser)}
+        for address in sorted(addresses - {"/sign-out"}):
+            for method in METHODS:
+                browser.send(method, address, own)
+        if name == "vic":
+            assert not reached & changing
+    assert reached == {(entry.method, entry.path) for entry in ENTRIES}, "an admin comes everywhere"
+    signing = {"/sign-in", "/sign-out"}
+    posts = {route.path for route in app.routes if isinstance(route, Route) and "POST" in (route.methods or ())}
+    known = {prefix + entry.path for entry in ENTRIES if entry.method == "POST" for prefix in (CLUSTER, API + CLUSTER)}
+    assert posts - signing <= known, "what is not in the table is not tried above"
 
 
 @pytest.mark.parametrize("name", ["vic", "oscar"])

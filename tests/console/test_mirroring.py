@@ -12,7 +12,7 @@ from ottla.client.mirrored import MirroredLog
 from ottla.client.settings import client_settings
 from ottla.console.access.gate import AccessSettings
 from ottla.console.access.roles import BUILT_IN
-from ottla.console.pages.mirroring import promoted_words
+from ottla.console.pages.mirroring import promoted_words, returned_words
 from ottla.console.tools import read
 from ottla.model.names import TopicPartition
 from ottla.protocol.records import NewRecord, encode_batch
@@ -76,6 +76,11 @@ def test_a_flow_is_paused_and_its_standby_promoted(open_console: Open, mirror: s
     settings = site.api(f"/topics/{mirror}/settings")["settings"]
     assert [each["value"] for each in settings if each["name"] == "mirror.source"] == [""]
 
+    back = site.submit("/mirroring/failback", {"flow": flow, "confirm": flow}, on="/topics/new")
+    assert (back.status, NOBODY in back.text) == (409, True)  # the old active cluster has to be there for that
+    stop = site.submit("/mirroring/stop", {"flow": flow, "confirm": flow}, on="/topics/new")
+    assert (stop.status, "runs here" in stop.text) == (400, True)
+
     operator = open_console(AccessSettings(open_role=BUILT_IN["operator"]), **told)
     assert operator.submit("/mirroring/promote", {"flow": flow, "confirm": flow}, on="/topics/new").status == 403
 
@@ -86,9 +91,29 @@ def test_only_flows_of_files_that_it_was_told_of(site: Site) -> None:
     assert "no file that this console was told of" in answer.text
 
 
+def test_a_mirror_is_started_by_its_file_and_no_other(open_console: Open, mirror: str, tmp_path: Path) -> None:
+    file = tmp_path / "mirror.yaml"
+    file.with_name("mirror-back.yaml").write_text(file.read_text())
+    file.with_name("other.yaml").write_text(file.read_text())
+    site = open_console(mirrors=(str(file),), state_dir=str(tmp_path / "state"))
+    assert [each["name"] for each in site.api("/mirroring")["files"]] == ["mirror.yaml", "mirror-back.yaml"]
+    for name in ("other.yaml", "../mirror.yaml", str(file)):
+        assert site.submit("/mirroring/start", {"file": name, "confirm": name}, on="/topics/new").status == 400
+    unsure = site.submit("/mirroring/start", {"file": "mirror.yaml", "confirm": "yes"}, on="/topics/new")
+    assert unsure.status == 400
+
+
+def test_what_a_failback_came_to() -> None:
+    tail = {"partition": "orders-0", "first": 7, "records": 3}
+    told = {"file": "/etc/mirror-back.yaml", "flows": [{"topics": ["orders"], "discarded": [tail]}]}
+    words = "orders will be copied back by mirror-back.yaml: start it; 3 records are discarded"
+    assert returned_words(told) == words
+
+
 def test_what_a_command_says() -> None:
     assert read(1, '[{"a": 1}]\n', "warning: it does not run\n").document == [{"a": 1}]
     assert read(1, "", "note: x\nerror: there is no file m.yaml\n").error == "there is no file m.yaml"
+    assert read(1, "", "error: nothing was restored:\n  orders has records\n").error.endswith("orders has records")
     assert read(-9, "", "").error == "it ended with code -9 and said nothing"
 
 

@@ -117,8 +117,8 @@ def fill(site: Site, topic: str, group: str, letters: str, text: str) -> None:
     site.do(f"/topics/{letters}/produce", key=text, value=text, value_form="text", headers=why)
 
 
-SCHEMAS = {"/schema"}
-"""What needs a registry with something in it is tried in test_schemas.py."""
+ELSEWHERE = {"/schema", "/backups/restore"}
+"""What needs a registry, or a place with a backup in it, is tried in test_schemas.py and test_backups.py."""
 
 
 @pytest.mark.parametrize("text", ["plain words", HOSTILE], ids=["plain", "hostile"])
@@ -128,7 +128,7 @@ def test_every_page_and_answer(site: Site, topic: str, unique: Unique, text: str
     from urllib.parse import quote
 
     for entry in ENTRIES:
-        if entry.method != "GET" or entry.raw or entry.path in SCHEMAS:
+        if entry.method != "GET" or entry.raw or entry.path in ELSEWHERE:
             continue
         path = sample(entry.path, topic, quote(group), letters)
         check(site.page(path))
@@ -256,7 +256,7 @@ def test_the_command_lines_name_commands_that_there_are(site: Site, topic: str, 
     known = {name for command in COMMANDS for name in (command.name, command.script) if name}
     seen = 0
     for entry in ENTRIES:
-        if entry.method != "GET" or entry.raw or entry.path in SCHEMAS:
+        if entry.method != "GET" or entry.raw or entry.path in ELSEWHERE:
             continue
         page = site.page(sample(entry.path, topic, group, letters)).text
         for line in re.findall(r"command line</summary><pre><code>([^<]*)</code>", page):

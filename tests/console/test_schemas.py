@@ -37,6 +37,7 @@ def test_a_schema_from_its_check_to_its_records(site: Site, unique: Unique) -> N
     assert "It does not fit" in page.text
     site.do("/schemas/register", subject=subject, schema=SECOND)
     assert site.api(f"/schema?subject={subject}")["versions"] == [1, 2]
+    assert "AVRO, version 2, id" in site.page(f"/schema?subject={subject}").text
     for path in ("/schemas", f"/schema?subject={subject}", f"/schema?subject={subject}&version=1"):
         check(site.page(path))
     form = {"value": '{"id": 7, "note": "x"}', "value_form": "schema", "value_subject": subject}

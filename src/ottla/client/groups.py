@@ -42,11 +42,15 @@ from ottla.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchResponse,
-    OffsetFetchResponseGroup,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
 )
 
 # OffsetFetch asks about many groups since version 8. Its version 10, and OffsetCommit's, name topics by id, which would
 # cost a look-up for no gain here.
+# Before that (Kafka 2.8) it asks about one, since version 2 about all topics of it, since 7 about stable offsets.
+OFFSET_FETCH_ALL_TOPICS_VERSION_MIN = 2
+OFFSET_FETCH_STABLE_VERSION_MIN = 7
 OFFSET_FETCH_VERSION_MIN = 8
 OFFSETS_BY_NAME_VERSION_MAX = 9
 
@@ -231,19 +235,9 @@ async def group_offsets(
     cluster: Cluster, group_id: str, *, stable: bool = False
 ) -> dict[TopicPartition, CommittedOffset]:
     """Everything the group has committed; `stable` waits for transactions that are about to commit some more."""
-    request = OffsetFetchRequest(
-        groups=[OffsetFetchRequestGroup(group_id=group_id, topics=None)], require_stable=stable
-    )
 
     async def attempt() -> dict[TopicPartition, CommittedOffset]:
-        response = await cluster.call(
-            request,
-            OffsetFetchResponse,
-            node=await cluster.coordinator(group_id),
-            min_version=OFFSET_FETCH_VERSION_MIN,
-            max_version=OFFSETS_BY_NAME_VERSION_MAX,
-        )
-        group = response.groups[0]
+        (group,) = await _fetch_offsets(cluster, await cluster.coordinator(group_id), [group_id], stable=stable)
         raise_for(group.error_code)
         return _committed(group)
 
@@ -254,18 +248,41 @@ async def group_offsets_of(
     cluster: Cluster, node: int, group_ids: Sequence[str]
 ) -> dict[str, dict[TopicPartition, CommittedOffset]]:
     """What groups have committed that this broker coordinates, in one request; without those that it refuses."""
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in group_ids])
-    response = await cluster.call(
-        request,
-        OffsetFetchResponse,
-        node=node,
-        min_version=OFFSET_FETCH_VERSION_MIN,
-        max_version=OFFSETS_BY_NAME_VERSION_MAX,
-    )
-    return {group.group_id: _committed(group) for group in response.groups if not group.error_code}
+    told = await _fetch_offsets(cluster, node, group_ids)
+    return {group.group_id: _committed(group) for group in told if not group.error_code}
 
 
-def _committed(group: OffsetFetchResponseGroup) -> dict[TopicPartition, CommittedOffset]:
+class _GroupOffsets(NamedTuple):
+    group_id: str
+    error_code: int
+    topics: Sequence[OffsetFetchResponseTopics | OffsetFetchResponseTopic]
+
+
+async def _fetch_offsets(
+    cluster: Cluster, node: int, group_ids: Sequence[str], *, stable: bool = False
+) -> list[_GroupOffsets]:
+    served = (await cluster.connection(node)).versions.get(OffsetFetchRequest.API_KEY)
+    if served is None or served.max_version >= OFFSET_FETCH_VERSION_MIN:
+        groups = [OffsetFetchRequestGroup(group_id=name, topics=None) for name in group_ids]
+        response = await cluster.call(
+            OffsetFetchRequest(groups=groups, require_stable=stable),
+            OffsetFetchResponse,
+            node=node,
+            min_version=OFFSET_FETCH_VERSION_MIN,
+            max_version=OFFSETS_BY_NAME_VERSION_MAX,
+        )
+        return [_GroupOffsets(each.group_id, each.error_code, each.topics) for each in response.groups]
+
+    async def one(name: str) -> _GroupOffsets:
+        request = OffsetFetchRequest(group_id=name, topics=None, require_stable=stable)
+        lowest = OFFSET_FETCH_STABLE_VERSION_MIN if stable else OFFSET_FETCH_ALL_TOPICS_VERSION_MIN
+        answer = await cluster.call(request, OffsetFetchResponse, node=node, min_version=lowest)
+        return _GroupOffsets(name, answer.error_code, answer.topics)
+
+    return list(await asyncio.gather(*(one(name) for name in group_ids)))
+
+
+def _committed(group: _GroupOffsets) -> dict[TopicPartition, CommittedOffset]:
     committed: dict[TopicPartition, CommittedOffset] = {}
     for topic in group.topics:
         for found in topic.partitions:

@@ -258,7 +258,7 @@ def page_context(console: Console, ask: Ask, found: Mapping[str, Any], fragment:
         "look_error": ask.watched.error,
         "base": ask.base,
         "title": console.title,
-        "version": __version__,
+        "ottla_version": __version__,
         "fragment": fragment,
         "said": said if hmac.compare_digest(ask.fields.get("seal").encode(), console.seal(said).encode()) else "",
     }

@@ -3,6 +3,7 @@
 A plan changes as little as its goal allows: a replica that can stay does, so that few bytes move.
 """
 
+import math
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -105,24 +106,32 @@ def spread(current: Replicas, racks: Racks) -> dict[TopicPartition, list[int]]:
         for broker in replicas:
             if broker in by_broker:
                 by_broker[broker][at] = None
-    for _ in range(sum(held.values())):
-        if not _one_move(plan, held, by_broker, racks):
-            break
+    while _sweep(plan, held, by_broker, racks):
+        pass
     _even_leaders(plan, racks)
     return plan
 
 
-def _one_move(
+def _sweep(
     plan: dict[TopicPartition, list[int]],
     held: Counter[int],
     by_broker: dict[int, dict[TopicPartition, None]],
     racks: Racks,
 ) -> bool:
+    """From each broker that holds more than its share to each that holds less: whether anything could be moved.
+
+    Each pair is gone through once, however many replicas it moves: a cluster has tens of thousands of them."""
+    share = sum(held.values()) / len(held)
+    moved = False
     for most in sorted(held, key=lambda each: (-held[each], each)):
         for least in sorted(held, key=lambda each: (held[each], each)):
-            if held[most] - held[least] < 2:
+            gap = held[most] - held[least]
+            if gap < 2:
                 break
-            for at in by_broker[most]:
+            wanted = max(1, min(held[most] - math.ceil(share), math.floor(share) - held[least]))
+            for at in list(by_broker[most]):
+                if wanted == 0:
+                    break
                 if least in plan[at] or not _keeps_racks(plan[at], most, least, racks):
                     continue
                 plan[at][plan[at].index(most)] = least
@@ -130,8 +139,9 @@ def _one_move(
                 by_broker[least][at] = None
                 held[most] -= 1
                 held[least] += 1
-                return True
-    return False
+                wanted -= 1
+                moved = True
+    return moved
 
 
 def _keeps_racks(replicas: Sequence[int], gone: int, come: int, racks: Racks) -> bool:

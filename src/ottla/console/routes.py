@@ -25,6 +25,7 @@ from ottla.console.pages import (
 _OPERATOR, _ADMIN = Right.OPERATOR, Right.ADMIN
 _LIST = ("q", "sort", "page", "per_page")
 _PLAN = ("goal", "broker", "factor", "topics", "throttle")
+_RESTORE = ("place", "backup", "topics", "prefix", "no_groups")
 _RULE = ("principal", "permission", "operation", "resource", "name", "pattern", "host")
 
 ENTRIES: tuple[Entry, ...] = (
@@ -142,7 +143,35 @@ ENTRIES: tuple[Entry, ...] = (
         "POST", "/mirroring/promote", mirroring.promote, "Make a standby the cluster that clients use",
         right=_ADMIN, changes=True, fields=("flow", "confirm"),
     ),
-    Entry("GET", "/backups", backups.show, "Backups, and how to check and restore them", "backups.html"),
+    Entry(
+        "POST", "/mirroring/failback", mirroring.fail_back, "Make the cluster that was active the standby",
+        right=_ADMIN, changes=True, fields=("flow", "discard", "confirm"),
+    ),
+    Entry(
+        "POST", "/mirroring/start", mirroring.start, "Start a mirror",
+        right=_ADMIN, changes=True, fields=("file", "confirm"),
+    ),
+    Entry(
+        "POST", "/mirroring/stop", mirroring.stop, "Stop a flow that runs",
+        right=_OPERATOR, changes=True, fields=("flow", "confirm"),
+    ),
+    Entry("GET", "/backups", backups.show, "Backups, and what runs in their places", "backups.html"),
+    Entry(
+        "POST", "/backups/run", backups.take, "Take a backup",
+        right=_OPERATOR, changes=True, fields=("place", "topics", "full"),
+    ),
+    Entry(
+        "POST", "/backups/verify", backups.verify, "Read a backup back and compare it",
+        right=_OPERATOR, changes=True, fields=("place", "backup"),
+    ),
+    Entry(
+        "GET", "/backups/restore", backups.preview_restore, "What a restore would do", "backup_restore.html", _ADMIN,
+        fields=_RESTORE,
+    ),
+    Entry(
+        "POST", "/backups/restore", backups.restore, "Restore a backup",
+        right=_ADMIN, changes=True, fields=(*_RESTORE, "confirm"),
+    ),
     Entry(
         "GET", "/dead-letters", dead_letters.show, "Dead letters, with what befell them", "dead_letters.html",
         fields=("topic", "q", "kind"),

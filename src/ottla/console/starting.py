@@ -1,16 +1,18 @@
-"""Pipelines of one folder, each started as `ottla pipeline run` in a process of its own.
+"""Commands that take long (pipelines, mirrors, backups), each in a process of its own that nobody waits for.
 
-They outlive the console, as those do that are started by hand: `ottla pipeline stop` ends one, and a console that is
-started later finds it by its state folder. That folder's lock sees to it that no pipeline runs twice.
+They outlive the console, as those do that are started by hand: a console that is started later finds them by what they
+leave behind (a state folder, a run in a place of backups), whose locks see to it that nothing runs twice.
 """
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ottla.model.defaults import BOOTSTRAP_VARIABLE
 from ottla.model.errors import OttlaError
@@ -27,8 +29,20 @@ class NotStarted(OttlaError):
     """It ended at once; the message is what it said."""
 
 
+class Job(NamedTuple):
+    """A command of Ottla's, and the file for what it says: begun anew at each start, written to by one at a time."""
+
+    name: str
+    arguments: tuple[str, ...]
+    log: Path
+    environment: Mapping[str, str] = {}
+    client: Mapping[str, str] | None = None
+    """What the command gets as its `--command-config`, over a pipe: passwords are in no file, nor in `ps`."""
+
+
 class Run(NamedTuple):
     file: str
+    """What was started: a file's name, or words."""
     pid: int
     code: int | None
     """None while it runs."""
@@ -40,46 +54,80 @@ class Starter:
     """What this console has started since it began."""
 
     def __init__(self) -> None:
-        self._processes: dict[Path, tuple[subprocess.Popen[bytes], Path]] = {}
+        self._processes: dict[Path, tuple[subprocess.Popen[bytes], str]] = {}
         self._starting = threading.Lock()
 
-    def start(self, file: Path, state_dir: Path, bootstrap: str) -> Run:
+    def start(self, job: Job) -> Run:
         """In a thread; one after the other."""
         with self._starting:
-            return self._start(file, state_dir, bootstrap)
+            return self._start(job)
 
-    def _start(self, file: Path, state_dir: Path, bootstrap: str) -> Run:
-        known = self.run_of(file)
+    def _start(self, job: Job) -> Run:
+        known = self.run_of(job.log)
         if known is not None and known.code is None:
-            raise NotStarted(f"{file.name} runs already, in process {known.pid}")
-        log = state_dir / ".console" / f"{file.name}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("wb") as output:
+            raise NotStarted(f"{known.file} runs already, in process {known.pid}")
+        job.log.parent.mkdir(parents=True, exist_ok=True)
+        with job.log.open("wb") as output, client_file(job.client) as (more, pipe):
             process = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, *arguments(file, state_dir)],
+                [sys.executable, "-c", PROGRAM, *job.arguments, *more],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
-                env={**os.environ, BOOTSTRAP_VARIABLE: bootstrap},  # for files that name no brokers
+                env={**os.environ, **job.environment}, pass_fds=pipe,
             )  # fmt: skip
-        self._processes[file] = (process, log)
+        self._processes[job.log] = (process, job.name)
         with contextlib.suppress(subprocess.TimeoutExpired):  # so it should be
             process.wait(EARLY_SECONDS)
-        run = self.run_of(file)
+        run = self.run_of(job.log)
         assert run is not None
         if run.code:
-            raise NotStarted(f"{file.name} ended at once: {run.last_words or f'exit code {run.code}'}")
+            why = error_in(run.last_words) or run.last_words or f"exit code {run.code}"
+            raise NotStarted(f"{job.name} ended at once: {why}")
         return run
 
-    def run_of(self, file: Path) -> Run | None:
-        known = self._processes.get(file)
+    def run_of(self, log: Path) -> Run | None:
+        known = self._processes.get(log)
         if known is None:
             return None
-        process, log = known
+        process, name = known
         code = process.poll()
-        return Run(file.name, process.pid, code, str(log), tail(log) if code else "")
+        return Run(name, process.pid, code, str(log), tail(log) if code else "")
+
+
+def pipeline_log(file: Path, state_dir: Path) -> Path:
+    return state_dir / ".console" / f"{file.name}.log"
+
+
+def pipeline_job(file: Path, state_dir: Path, bootstrap: str) -> Job:
+    """`bootstrap` is for files that name no brokers."""
+    return Job(
+        file.name, tuple(arguments(file, state_dir)), pipeline_log(file, state_dir), {BOOTSTRAP_VARIABLE: bootstrap}
+    )
 
 
 def arguments(file: Path, state_dir: Path) -> list[str]:
     return ["pipeline", "run", str(file), "--state-dir", str(state_dir)]
+
+
+@contextlib.contextmanager
+def client_file(client: Mapping[str, str] | None) -> Iterator[tuple[list[str], tuple[int, ...]]]:
+    """Arguments that name a pipe with these settings in it, and the pipe, for a process that is started meanwhile."""
+    if not client:
+        yield [], ()
+        return
+    ours, theirs = os.pipe()
+    try:
+        os.set_blocking(theirs, False)
+        try:
+            os.write(theirs, as_properties(client).encode())  # all of it, or an error: a pipe has room for 64 kB
+        finally:
+            os.close(theirs)
+        yield ["--command-config", f"/dev/fd/{ours}"], (ours,)
+    finally:
+        os.close(ours)
+
+
+def as_properties(settings: Mapping[str, str]) -> str:
+    escaped = {name: value.replace("\\", "\\\\").replace("\n", "\\n") for name, value in settings.items()}
+    return "".join(f"{name}={value}\n" for name, value in escaped.items())
 
 
 def files_of(folder: str) -> dict[str, Path]:
@@ -104,3 +152,20 @@ def tail(log: Path) -> str:
             return lines.read().decode(errors="replace").strip()
     except OSError:
         return ""
+
+
+def last_event(log: Path) -> dict[str, Any]:
+    """Of a command that says how far it is in lines of JSON, the last."""
+    for line in reversed(tail(log).splitlines()):
+        with contextlib.suppress(ValueError):
+            found = json.loads(line)
+            if isinstance(found, dict):
+                return found
+    return {}
+
+
+def error_in(words: str) -> str:
+    """What a command complains of last, with the lines that belong to it; empty if it does not."""
+    lines = words.splitlines()
+    at = next((at for at in reversed(range(len(lines))) if lines[at].startswith("error: ")), None)
+    return "" if at is None else "\n".join(lines[at:]).removeprefix("error: ")

@@ -10,9 +10,10 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ottla.console.starting import client_file, error_in
 from ottla.model.errors import OttlaError
 
 PROGRAM = (
@@ -78,6 +79,14 @@ class Tools:
             raise ToolFailed(found.error)
         return found.document
 
+    async def ask(self, arguments: Sequence[str], client: Mapping[str, str]) -> Any:
+        """Run a command that only looks, now, with these settings of a client; what it said."""
+        async with self._one_at_a_time:
+            found = await asyncio.to_thread(self._run, tuple(arguments), ASK_SECONDS_MAX, True, client)
+        if found.error:
+            raise ToolFailed(found.error)
+        return found.document
+
     async def close(self) -> None:
         """What only looks is ended; what changes something comes to its end before the process does."""
         for task in self._under_way.values():
@@ -90,14 +99,21 @@ class Tools:
         async with self._one_at_a_time:
             self._kept[arguments] = await asyncio.to_thread(self._run, arguments, ASK_SECONDS_MAX, True)
 
-    def _run(self, arguments: tuple[str, ...], seconds_max: float, only_looks: bool) -> Told:
+    def _run(
+        self,
+        arguments: tuple[str, ...],
+        seconds_max: float,
+        only_looks: bool,
+        client: Mapping[str, str] | None = None,
+    ) -> Told:
         """In a thread."""
         ours, theirs = os.pipe()  # held open and never written to: its end is how the child knows of ours
         try:
-            process = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, *arguments],
-                stdin=ours, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-            )  # fmt: skip
+            with client_file(client) as (more, pipe):
+                process = subprocess.Popen(
+                    [sys.executable, "-c", PROGRAM, *arguments, *more],
+                    stdin=ours, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, pass_fds=pipe,
+                )  # fmt: skip
             if only_looks:
                 self._asking.add(process)
             try:
@@ -120,6 +136,5 @@ def read(code: int, output: str, errors: str) -> Told:
     """A command that prints JSON has done its work, whatever its exit code says of what it found."""
     with contextlib.suppress(ValueError):
         return Told(time.monotonic(), json.loads(output), "")
-    words = [line.removeprefix("error: ") for line in errors.splitlines() if line.startswith("error: ")]
-    said = words[-1] if words else errors.strip()
+    said = error_in(errors) or errors.strip()
     return Told(time.monotonic(), None, said[-WORDS_MAX:] or f"it ended with code {code} and said nothing")

@@ -95,3 +95,14 @@ def test_bytes_that_move() -> None:
     at, stays = TopicPartition("t", 0), TopicPartition("t", 1)
     (move,) = moves_of({at: [2, 3], stays: [1]}, {at: [1, 2], stays: [1]}, {at: 100})
     assert (move.added, move.bytes_to_move) == ((3,), 100)
+
+
+def test_tens_of_thousands_of_replicas_are_spread_at_once() -> None:
+    """Once a look for each move made this take minutes."""
+    current = {
+        TopicPartition("t", number): tuple((number + each) % 3 + 1 for each in range(3)) for number in range(20_000)
+    }
+    plan = reassigning.spread(current, dict.fromkeys((1, 2, 3, 4)))
+    held = Counter(broker for replicas in plan.values() for broker in replicas)
+    assert held == dict.fromkeys((1, 2, 3, 4), 15_000)
+    assert all(len(set(replicas)) == 3 for replicas in plan.values())

@@ -5,10 +5,13 @@ import pytest
 from ottla.console import charts, commands, paging, wording
 from ottla.console.letters import letter_of, looks_like_letters, original_headers
 from ottla.console.pages.configs import in_unit_of
+from ottla.console.pages.topics import in_words
+from ottla.console.releases import speaks
 from ottla.console.rules_in_words import may, sentence
 from ottla.console.search.batches import Found
 from ottla.model.acls import ALL_OPERATIONS, AclBinding, AclEntry, PatternType, Permission, ResourcePattern
 from ottla.model.rights import Operation, Resource
+from ottla.protocol.apis import ApiKey
 
 KEYS = {"number": lambda row: row, "odd": lambda row: row if row % 2 else None}
 
@@ -25,11 +28,35 @@ def test_pages_of_a_table() -> None:
         assert found.items == [0, 1, 2][: len(found.items)]
 
 
+def test_what_becomes_of_old_records() -> None:
+    compacted = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.5", "delete.retention.ms": "86400000"}
+    words = (
+        "of records with the same key the newest stays, as soon as 50% of a log is new, and tombstones go after 1 day"
+    )
+    assert in_words(compacted) == words
+    assert in_words({"retention.ms": "3600000", "retention.bytes": "-1"}) == "records are deleted after 1 hour"
+    assert in_words({"cleanup.policy": "delete", "retention.ms": "-1"}) == "records are kept for ever"
+
+
 def test_charts_escape_their_labels() -> None:
     for chart in (charts.sparkline([1, 2, 0], '"><script>'), charts.bar(1, 0, '"><script>')):
         assert "<script>" not in chart
         assert "style=" not in chart
     assert "svg" not in charts.sparkline([1], "one point is no line")
+
+
+@pytest.mark.parametrize(
+    ("served", "words"),
+    [
+        ({60: 0, 1: 12}, "Kafka 2.8"),
+        ({60: 0, 1: 13, 2: 7, 11: 9, 35: 4}, "Kafka 3.3 or 3.4"),
+        ({60: 2, 1: 17, 2: 10, 3: 13}, "Kafka 4.0"),
+        ({0: 7}, "Kafka before 2.8"),
+        ({60: 2, 1: 18, 2: 11, 35: 5, ApiKey.APPEND_MIRRORED: 0}, "Ottla, as Kafka 4.3"),
+    ],
+)
+def test_which_release_a_broker_speaks_like(served: dict[int, int], words: str) -> None:
+    assert speaks(served) == words
 
 
 def test_words() -> None:

@@ -58,6 +58,19 @@ async def show(ask: Ask) -> dict[str, Any]:
         "_resources": [word.lower() for word in RESOURCE_WORDS.values()],
         "_operations": sorted(OPERATION_WORDS.values()),
         "_command": command(ask, "kafka-acls", "--list"),
+        "_add": command(
+            ask,
+            "kafka-acls",
+            "--add",
+            "--allow-principal",
+            "User:NAME",
+            "--operation",
+            "READ",
+            "--topic",
+            "TOPIC",
+            "--resource-pattern-type",
+            "literal",
+        ),
     }
 
 

@@ -1,5 +1,6 @@
 """Brokers: who they are, what each holds and leads, their disks and settings."""
 
+import asyncio
 from typing import Any
 
 from ottla.client import admin
@@ -8,16 +9,20 @@ from ottla.console.asking import Ask, Done, NotThere
 from ottla.console.commands import command
 from ottla.console.measured import together
 from ottla.console.pages.configs import Setting, settings_of
+from ottla.console.releases import speaks
+from ottla.model.errors import OttlaError
 
 
 async def list_brokers(ask: Ask) -> dict[str, Any]:
     found = await ask.snapshot()
+    alive = [row.broker for row in found.brokers if row.alive]
     times = await ask.console.listeners.times(ask.watched.settings.metrics)
     return {
         "requests": together(each.requests for each in times),
         "listeners": len(times),
         "failures": [each.error for each in times if each.error],
         "items": list(found.brokers),
+        "speaks": dict(zip(alive, await asyncio.gather(*(_speaks(ask, each) for each in alive)), strict=True)),
         "controller": found.controller_id,
         "_most": {
             "leaders": max((row.leaders for row in found.brokers), default=0),
@@ -27,6 +32,15 @@ async def list_brokers(ask: Ask) -> dict[str, Any]:
         "racks": sorted({row.rack for row in found.brokers if row.rack}),
         "_command": command(ask, "kafka-broker-api-versions"),
     }
+
+
+async def _speaks(ask: Ask, broker: int) -> str:
+    """It says so when a connection is opened, and that is kept."""
+    try:
+        connection = await ask.watched.cluster.connection(broker)
+    except OttlaError:
+        return ""
+    return speaks({key: served.max_version for key, served in connection.versions.items()})
 
 
 async def show(ask: Ask) -> dict[str, Any]:
@@ -45,6 +59,7 @@ async def show(ask: Ask) -> dict[str, Any]:
     only_set = "all" not in ask.fields
     return {
         "broker": row,
+        "speaks": await _speaks(ask, row.broker) if row.alive else "",
         "requests": together(each.requests for each in times),
         "listeners": len(times),
         "failures": [each.error for each in times if each.error],
@@ -52,6 +67,17 @@ async def show(ask: Ask) -> dict[str, Any]:
         "settings": [each for each in settings if not only_set or each.source != ConfigSource.DEFAULT_CONFIG.name],
         "settings_all": len(settings),
         "_only_set": only_set,
+        "_change": command(
+            ask,
+            "kafka-configs",
+            "--alter",
+            "--entity-type",
+            "brokers",
+            "--entity-name",
+            number,
+            "--add-config",
+            "NAME=VALUE",
+        ),
         "_command": command(ask, "kafka-configs", "--describe", "--entity-type", "brokers", "--entity-name", number),
     }
 

@@ -126,6 +126,7 @@ async def show(ask: Ask) -> dict[str, Any]:
         "_targets": TARGETS,
         "_inactive": described is None or described.state in group_resets.INACTIVE,
         "_command": command(ask, "kafka-consumer-groups", "--describe", "--group", name),
+        "_delete": command(ask, "kafka-consumer-groups", "--delete", "--group", name),
     }
 
 

@@ -1,17 +1,25 @@
 """Mirrors: the flows of those that run, and of those whose files the console was told of, which it can switch.
 
-A flow is paused, resumed and promoted by the command that does it on a command line, in a process of its own.
+A flow is paused, resumed, promoted and turned round by the command that does it on a command line, in a process of its
+own. A mirror is started as a pipeline is, and goes on when the console ends.
 """
 
+import asyncio
 import shlex
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ottla.console.asking import Ask, BadInput, Done
 from ottla.console.commands import line
 from ottla.console.pages.pipelines import pipeline_row, refuse_brokers_users, refuse_limited
+from ottla.console.starting import Job, Run
 from ottla.console.tools import ASK_SECONDS_MAX, PAGE_SECONDS_MAX
 
 KEPT_SECONDS = 10.0
+BACK = "-back"
+"""What `ottla mirror failback` puts behind the name of the file that it writes beside the other."""
+BACKS_MAX = 8
+WAYS = ("pause", "resume", "promote", "failback")
 
 
 class FlowRow(NamedTuple):
@@ -28,6 +36,18 @@ class FlowRow(NamedTuple):
     lag_error: str
     rows_per_second: float | None
     error: str
+    running: bool
+    url: str
+    """Where its driver answers, if it runs."""
+
+
+class MirrorFile(NamedTuple):
+    file: str
+    name: str
+    running: bool
+    """Whether any of its flows does."""
+    run: Run | None
+    """If this console has started it."""
 
 
 async def show(ask: Ask) -> dict[str, Any]:
@@ -47,24 +67,48 @@ async def show(ask: Ask) -> dict[str, Any]:
         "flows": flows,
         "drivers": len(drivers),
         "of_files": rows,
-        "files": list(ask.watched.settings.mirrors),
+        "files": [_file_row(ask, file, rows) for file in files_of(ask)],
         "waiting": waiting,
         "failures": [f"{driver.url}: {driver.error}" for driver in drivers if driver.error] + failures,
-        "_ways": {row.pipeline: {way: _line(ask, way, row) for way in ("pause", "resume", "promote")} for row in rows},
+        "_ways": {row.pipeline: {way: _line(ask, way, row) for way in WAYS} for row in rows},
+        "_starts": {file: shlex.join(["ottla", *_start_arguments(ask, file)]) for file in files_of(ask)},
         "_command": line("ottla", "", "mirror", "status", (*ask.watched.settings.mirrors, "mirror.yaml")[0]),
     }
+
+
+def files_of(ask: Ask) -> list[str]:
+    """Those that the console was told of, and those that a failback wrote beside them."""
+    found: list[str] = []
+    for told in ask.watched.settings.mirrors:
+        file = Path(told)
+        for _ in range(BACKS_MAX):
+            if str(file) not in found:
+                found.append(str(file))
+            file = file.with_name(f"{file.stem}{BACK}.yaml")
+            if not file.is_file():
+                break
+    return found
+
+
+def _file_row(ask: Ask, file: str, rows: list[FlowRow]) -> MirrorFile:
+    run = ask.console.starter.run_of(_log(ask, file))
+    if run is not None and not ask.caller.sees_everything:
+        run = run._replace(last_words="")
+    return MirrorFile(file, Path(file).name, any(row.running for row in rows if row.file == file), run)
 
 
 async def _of_files(ask: Ask, patience_s: float) -> tuple[list[FlowRow], list[str], list[str]]:
     """Rows, what went wrong, and the files that nothing is known of yet."""
     rows: list[FlowRow] = []
     failures, waiting = [], []
-    for file in ask.watched.settings.mirrors:
+    for file in files_of(ask):
         told = await ask.console.tools.told(_arguments(ask, "status", file), KEPT_SECONDS, patience_s)
         if told.error:
             failures.append(f"{file}: {told.error}")
         elif isinstance(told.document, list):
-            rows += [flow_row(file, each) for each in told.document if isinstance(each, dict)]
+            found = [flow_row(file, each) for each in told.document if isinstance(each, dict)]
+            known = {row.pipeline for row in rows}  # turned round twice, a flow is the one that it was
+            rows += [row for row in found if row.pipeline not in known]
         else:
             waiting.append(file)
     return rows, failures, waiting
@@ -73,16 +117,25 @@ async def _of_files(ask: Ask, patience_s: float) -> tuple[list[FlowRow], list[st
 def flow_row(file: str, told: dict[str, Any]) -> FlowRow:
     pipeline = pipeline_row(told, {})
     query = pipeline["queries"][0] if pipeline["queries"] else {}
+    running = bool(told.get("running"))
     return FlowRow(
         file, str(told.get("flow", "")), pipeline["pipeline"], pipeline["state"],
         bool(told.get("paused")), bool(told.get("standby")), told.get("lag_records"), told.get("lag_seconds"),
-        str(told.get("lag_error") or ""), query.get("rows_per_second") if told.get("running") else None,
-        query.get("error", ""),
+        str(told.get("lag_error") or ""), query.get("rows_per_second") if running else None,
+        query.get("error", ""), running, str(told.get("http", "")) if running else "",
     )  # fmt: skip
 
 
 def _arguments(ask: Ask, way: str, file: str, *more: str) -> list[str]:
     return ["mirror", way, file, *more, "--state-dir", ask.watched.settings.state_dir, "--json"]
+
+
+def _start_arguments(ask: Ask, file: str) -> list[str]:
+    return ["mirror", file, "--state-dir", ask.watched.settings.state_dir]
+
+
+def _log(ask: Ask, file: str) -> Path:
+    return Path(ask.watched.settings.state_dir, ".console", f"mirror-{Path(file).name}.log")
 
 
 def _line(ask: Ask, way: str, row: FlowRow) -> str:
@@ -101,20 +154,59 @@ async def promote(ask: Ask) -> Done:
     return await _switch(ask, "promote", "is promoted")
 
 
-async def _switch(ask: Ask, way: str, words: str) -> Done:
+async def fail_back(ask: Ask) -> Done:
+    """After a promotion: what was the source becomes the standby, by a file that is written and shown from then on."""
+    more = ["--discard"] if ask.fields.get("discard") else []
+    return await _switch(ask, "failback", "is turned round", *more)
+
+
+async def _switch(ask: Ask, way: str, words: str, *more: str) -> Done:
     name = ask.fields.need("flow")
     ask.fields.confirmed(name, f"{way} the flow")
     refuse_brokers_users(ask, f"{way} a flow")
     refuse_limited(ask, f"{way} a flow")
     row = await _row(ask, name)
-    if way == "promote" and not row.standby:
+    if way in ("promote", "failback") and not row.standby:
         raise BadInput(f"{name} has no `offsets: keep`: its topics can be written to as they are")
     found = await ask.console.tools.do(
-        _arguments(ask, way, row.file, "--flow", row.flow), _arguments(ask, "status", row.file)
+        _arguments(ask, way, row.file, "--flow", row.flow, *more), _arguments(ask, "status", row.file)
     )
     if way == "promote":
         words += "".join(f": {promoted_words(each)}" for each in found)
-    return Done(f"{name} {words}", ask.link("/mirroring"), {"flows": found}, name)
+    if way == "failback":
+        words += f": {returned_words(found)}"
+    flows = found["flows"] if isinstance(found, dict) else found
+    return Done(f"{name} {words}", ask.link("/mirroring"), {"flows": flows}, name)
+
+
+async def start(ask: Ask) -> Done:
+    """All flows of a file, on Spark."""
+    name = ask.fields.need("file")
+    ask.fields.confirmed(name, "start the mirror")
+    refuse_brokers_users(ask, "start mirrors")
+    refuse_limited(ask, "start mirrors")
+    file = next((each for each in files_of(ask) if Path(each).name == name), None)
+    if file is None:
+        raise BadInput(f"this console was not told of a mirror {name} with --mirror")
+    job = Job(name, tuple(_start_arguments(ask, file)), _log(ask, file))
+    run = await asyncio.to_thread(ask.console.starter.start, job)
+    ask.console.tools.forget(_arguments(ask, "status", file))
+    words = f"{name} is started in process {run.pid}; what it says is in {run.log}"
+    return Done(words, ask.link("/mirroring"), {"file": name, "pid": run.pid, "log": run.log}, name)
+
+
+async def stop(ask: Ask) -> Done:
+    name = ask.fields.need("flow")
+    ask.fields.confirmed(name, "stop the flow")
+    refuse_brokers_users(ask, "stop mirrors")
+    refuse_limited(ask, "stop mirrors")
+    rows, failures, _ = await _of_files(ask, ASK_SECONDS_MAX)
+    row = next((row for row in rows if row.pipeline == name and row.url), None)
+    if row is None:
+        raise BadInput(f"no flow {name} runs here" + (f" ({'; '.join(failures)})" if failures else ""))
+    await ask.console.pipelines.stop(ask.watched.settings._replace(pipelines=(row.url,)), name)
+    ask.console.tools.forget(_arguments(ask, "status", row.file))
+    return Done(f"{name} ends after the batch that runs", ask.link("/mirroring"), {"flow": name}, name)
 
 
 async def _row(ask: Ask, name: str) -> FlowRow:
@@ -125,6 +217,15 @@ async def _row(ask: Ask, name: str) -> FlowRow:
             return row
     said = f" ({'; '.join(failures)})" if failures else ""
     raise BadInput(f"no file that this console was told of with --mirror has the flow {name}{said}")
+
+
+def returned_words(told: dict[str, Any]) -> str:
+    """What becomes of the old active cluster's topics, in a line."""
+    flows = told.get("flows", ())
+    topics = [topic for flow in flows for topic in flow.get("topics", ())]
+    lost = sum(int(tail["records"]) for flow in flows for tail in flow.get("discarded", ()))
+    words = f"{', '.join(topics)} will be copied back by {Path(str(told.get('file', ''))).name}: start it"
+    return f"{words}; {lost:,} records are discarded" if lost else words
 
 
 def promoted_words(told: dict[str, Any]) -> str:

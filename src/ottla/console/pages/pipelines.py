@@ -9,7 +9,7 @@ from ottla.console.asking import Ask, BadInput, Done
 from ottla.console.clusters import ClusterSettings
 from ottla.console.commands import line
 from ottla.console.pipeline_status import DriverStatus
-from ottla.console.starting import Run, arguments, files_of
+from ottla.console.starting import Run, arguments, files_of, pipeline_job, pipeline_log
 from ottla.console.tools import PAGE_SECONDS_MAX, Told
 from ottla.model.errors import ApiError, ErrorCode
 
@@ -38,16 +38,19 @@ async def show(ask: Ask) -> dict[str, Any]:
     drivers = await drivers_of(ask, files)
     found = await ask.snapshot()
     lags = {row.group: row for row in found.groups}
+    shown: list[dict[str, Any]] = [
+        {
+            "url": driver.url,
+            "error": driver.error,
+            "pipelines": [pipeline_row(each, lags) for each in driver.pipelines],
+        }
+        for driver in drivers
+    ]
+    queries = [query for driver in shown for pipeline in driver["pipelines"] for query in pipeline["queries"]]
     return {
-        "drivers": [
-            {
-                "url": driver.url,
-                "error": driver.error,
-                "pipelines": [pipeline_row(each, lags) for each in driver.pipelines],
-            }
-            for driver in drivers
-        ],
+        "drivers": shown,
         "files": files,
+        "_lags": {query["group"]: ask.watched.history.lag_of(query["group"]) for query in queries},
         "_starts": {row.file: _start_line(ask, row.file) for row in files},
         "_command": line("ottla", "", "pipeline", "status", "PIPELINE.yaml"),
     }
@@ -127,7 +130,8 @@ def _status_of(ask: Ask, path: Path) -> list[str]:
 def _file_row(ask: Ask, path: Path, told: Told) -> FileRow:
     rows = told.document if isinstance(told.document, list) else []
     row = rows[0] if rows and isinstance(rows[0], dict) else {}
-    run, running = ask.console.starter.run_of(path), bool(row.get("running"))
+    run = ask.console.starter.run_of(pipeline_log(path, Path(ask.watched.settings.state_dir)))
+    running = bool(row.get("running"))
     if run is not None and not ask.caller.sees_everything:
         run = run._replace(last_words="")  # there may be records in it
     return FileRow(
@@ -166,7 +170,8 @@ async def start(ask: Ask) -> Done:
     if path is None:
         raise BadInput(f"there is no {name} in a folder that this console was told of with --pipeline-files")
     settings = ask.watched.settings
-    run = await asyncio.to_thread(ask.console.starter.start, path, Path(settings.state_dir), settings.bootstrap)
+    job = pipeline_job(path, Path(settings.state_dir), settings.bootstrap)
+    run = await asyncio.to_thread(ask.console.starter.start, job)
     ask.console.tools.forget(_status_of(ask, path))
     words = f"{name} is started in process {run.pid}; what it says is in {run.log}"
     return Done(words, ask.link("/pipelines"), {"file": name, "pid": run.pid, "log": run.log}, name)

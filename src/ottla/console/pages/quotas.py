@@ -35,6 +35,17 @@ async def show(ask: Ask) -> dict[str, Any]:
         "why": why,
         "_keys": KEYS,
         "_default": _DEFAULT,
+        "_set": command(
+            ask,
+            "kafka-configs",
+            "--alter",
+            "--entity-type",
+            "users",
+            "--entity-name",
+            "NAME",
+            "--add-config",
+            "producer_byte_rate=1048576",
+        ),
         "_command": command(ask, "kafka-configs", "--describe", "--entity-type", "users", "--entity-type", "clients"),
     }
 

@@ -19,6 +19,8 @@ MOVES_SHOWN = 200
 MOVES_MAX = 5000
 """In one request; more is done by asking again."""
 AT_ONCE = 1000
+FILE_MOVES_MAX = 1000
+"""A page with more of them in it would be large: it says where to get the file."""
 
 
 async def show(ask: Ask) -> dict[str, Any]:
@@ -50,6 +52,9 @@ async def show(ask: Ask) -> dict[str, Any]:
         "_goals": GOALS,
         "_fields": _said(ask),
         "_command": command(ask, "kafka-reassign-partitions", "--list"),
+        "_cancel": command(ask, "kafka-reassign-partitions", "--reassignment-json-file", "plan.json", "--cancel"),
+        "_unthrottle": command(ask, "kafka-reassign-partitions", "--reassignment-json-file", "plan.json", "--verify"),
+        "_elect": command(ask, "kafka-leader-election", "--election-type", "preferred", "--all-topic-partitions"),
         "_sizes_known": found.disks.known,
     }
     if ask.fields.get("goal"):
@@ -60,7 +65,7 @@ async def show(ask: Ask) -> dict[str, Any]:
             "count": len(moves),
             "bytes": sum(move.bytes_to_move for move in moves),
             "after": _after(found, moves),
-            "plan": as_document(moves[:MOVES_MAX]),
+            "plan": as_document(moves[:MOVES_MAX]) if len(moves) <= FILE_MOVES_MAX or not ask.for_page else "",
             "_command": command(
                 ask, "kafka-reassign-partitions", "--reassignment-json-file", "plan.json", "--throttle",
                 ask.fields.get("throttle") or "50000000", "--execute",

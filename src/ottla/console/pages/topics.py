@@ -163,10 +163,26 @@ def in_words(values: dict[str, str]) -> str:
     policy = {each.strip() for each in values.get("cleanup.policy", "delete").split(",")}
     words = []
     if "compact" in policy:
-        words.append("of records with the same key the newest stays")
+        words.append(_compacted(values))
     if "delete" in policy:
         words.append(_deleted(values))
     return "; ".join(words) or "nothing is ever deleted"
+
+
+def _compacted(values: dict[str, str]) -> str:
+    words = "of records with the same key the newest stays"
+    if (ratio := _number(values.get("min.cleanable.dirty.ratio"))) is not None:
+        words += f", as soon as {ratio:.0%} of a log is new"
+    if (kept := _number(values.get("delete.retention.ms"))) is not None:
+        words += f", and tombstones go {_limit(int(kept), 'ms')}"
+    return words
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text or "")
+    except ValueError:
+        return None
 
 
 def _deleted(values: dict[str, str]) -> str:
@@ -182,7 +198,8 @@ def _limit(value: int, unit: str) -> str:
     if unit == "bytes":
         return f"beyond {value:,} bytes of a partition"
     days = value / 86_400_000
-    return f"after {days:g} days" if days >= 1 else f"after {value / 3_600_000:g} hours"
+    number, unit = (days, "day") if days >= 1 else (value / 3_600_000, "hour")
+    return f"after {number:g} {unit}{'' if number == 1 else 's'}"
 
 
 async def show_producers(ask: Ask) -> dict[str, Any]:

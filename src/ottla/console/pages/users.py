@@ -44,7 +44,13 @@ async def show(ask: Ask) -> dict[str, Any]:
         "_page": page,
         "_mechanisms": list(MECHANISMS),
         "_command": command(ask, "kafka-configs", "--describe", "--entity-type", "users"),
+        "_set": _alter(ask, "--add-config", "SCRAM-SHA-512=[password=PASSWORD]"),
+        "_remove": _alter(ask, "--delete-config", "SCRAM-SHA-512"),
     }
+
+
+def _alter(ask: Ask, *change: str) -> str:
+    return command(ask, "kafka-configs", "--alter", "--entity-type", "users", "--entity-name", "NAME", *change)
 
 
 def _user(row: dict[str, Any]) -> str:

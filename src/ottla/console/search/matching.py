@@ -11,6 +11,7 @@ from typing import Any
 from ottla.console.search.partial import candidates_of
 from ottla.console.search.paths import find
 from ottla.console.search.query import Op, Query, Term
+from ottla.console.search.ruling_out import number_pattern
 
 Headers = Sequence[tuple[str, bytes | None]]
 Part = str
@@ -49,10 +50,15 @@ class Matcher:
             *_path_tests(pathed, to_document),
         )
         self._texts = tuple(_texts(pathed)) if to_document is None else ()
+        patterns = [number_pattern(term) for term in pathed] if to_document is None else []
+        self._numbers = tuple(pattern for pattern in patterns if pattern is not None)
 
     def rules_out(self, payload: bytes) -> bool:
-        """Whether none of the records that lie in these bytes can match: a text of a path is nowhere in them."""
-        return bool(self._texts) and any(text not in payload for text in self._texts) and b"\\u" not in payload
+        """Whether none of the records that lie in these bytes can match: what a path has to find is nowhere in them."""
+        absent = any(text not in payload for text in self._texts) or any(
+            pattern.search(payload) is None for pattern in self._numbers
+        )
+        return absent and b"\\u" not in payload
 
     def accepts(self, key: bytes | None, value: bytes | None, headers: Headers) -> bool:
         return all(test(key, value, headers) for test in self.tests)

@@ -117,6 +117,8 @@ function hearKeys() {
   });
 }
 
+// Where rooms are a row that is wider than the screen, the one that we are in is to be seen.
+document.querySelector("nav.rooms a[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 followLooks();
 followSearch();
 offerCopies();

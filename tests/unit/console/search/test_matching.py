@@ -182,6 +182,37 @@ def test_a_matcher_says_what_the_model_says(wanted: Any, key: Any, value: Any, h
     assert Decoder().matcher(Query(wanted)).accepts(key, value, tuple(held)) == expected
 
 
+written = st.one_of(
+    st.integers(-2000, 2000).map(str),
+    st.integers(-2000, 2000).map(lambda number: f'"{number}"'),
+    st.floats(-2000, 2000).map(repr),
+    st.tuples(st.integers(-99, 99), st.sampled_from(["0", "00", "5", "9" * 20, "0" * 19 + "1"])).map(
+        lambda parts: f"{parts[0]}.{parts[1]}"
+    ),
+    st.sampled_from(["1e3", "-1E3", "0.1e1", "-0", "-0.0", "true", "null", "[7]", '{"n": 7}']),
+)
+
+
+@given(
+    written, st.sampled_from(["=", ">", "<", ">=", "<="]), st.integers(-1100, 1100), st.sampled_from(["", " ", "\n\t"])
+)
+@settings(max_examples=300)
+def test_bytes_are_ruled_out_only_where_no_number_matches(text: str, op: str, number: int, space: str) -> None:
+    value = f'{{"a":1,{space}"n"{space}:{space}{text}}}'.encode()
+    matcher = Decoder().matcher(parse_query(f"$.n{op}{number}"))
+    if matcher.rules_out(b"before" + value + b"behind"):
+        assert not matcher.accepts(None, value, ())
+
+
+def test_batches_without_a_number_are_ruled_out() -> None:
+    many = b"".join(b'{"id": %d, "amount": %d.5}' % (each, each) for each in range(1000))
+    for line, out in (
+        ("$.amount>1000000", True), ("$.amount>900", False), ("$.id=999", False), ("$.id=1000", True),
+        ("$.amount<-1", True), ("$.amount<1", False), ("-$.id=1000", False), ("$.other=1", True),
+    ):  # fmt: skip
+        assert Decoder().matcher(parse_query(line)).rules_out(many) is out, line
+
+
 # Batches.
 
 records = st.builds(

@@ -1,0 +1,268 @@
+"""The console over three real brokers with thousands of topics and groups: how long its pages take, what the brokers
+feel of it, and what a hundred browsers cost.
+
+    python -m benchmarks.console_scale --topics 10000 --partitions 5 --groups 10000 --browsers 100
+
+A record is written every 20 ms, acks=all, by a process of its own: while no console runs, while one browser looks, and
+while all of them do. A browser is what the console's script makes of one: a stream of events, and the page again at
+each look. Partitions have one replica each: a broker holds a file open for each that was made since it was started,
+and `ulimit -n` is often 20,000.
+"""
+
+import argparse
+import asyncio
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from benchmarks.console_process import batch, console, cpu_seconds, memory_mb
+
+from ottla.client import groups
+from ottla.client.admin import ADMIN_TIMEOUT_MS
+from ottla.client.cluster import Cluster, raise_for
+from ottla.client.producer import Producer
+from ottla.console.routes import ENTRIES
+from ottla.model.names import TopicPartition
+from ottla.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from ottla.protocol.records import NewRecord
+from ottla.testing.cluster import RunningCluster, cluster
+
+PROBED = "probed"
+PAUSE_SECONDS = 0.02
+TOPICS_AT_ONCE = 100
+GROUPS_AT_ONCE = 50
+WRITTEN_MAX = 4_000
+"""Topics that have records."""
+ASKED = 5
+CREATE_SECONDS_MAX = 300.0
+
+
+def some(count: int) -> list[NewRecord]:
+    return [NewRecord(None, b"x" * 100, time.time_ns() // 1_000_000)] * count
+
+
+class Felt(NamedTuple):
+    """What somebody who writes to a broker has of it, and what the brokers' processes do."""
+
+    p50_ms: float
+    p99_ms: float
+    cores: float
+
+
+def topic_spread_evenly(name: str, first: int, partitions: int, brokers: Sequence[int]) -> CreatableTopic:
+    places = [
+        CreatableReplicaAssignment(partition_index=number, broker_ids=[brokers[(first + number) % len(brokers)]])
+        for number in range(partitions)
+    ]
+    return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=places)
+
+
+async def fill(bootstrap: str, topics: int, partitions: int, group_count: int) -> None:
+    async with Cluster(bootstrap) as cluster:
+        await cluster.metadata([])
+        names = [*(f"topic-{number:05}" for number in range(topics)), PROBED]
+        started = time.perf_counter()
+        for at in range(0, len(names), TOPICS_AT_ONCE):
+            asked = [
+                topic_spread_evenly(name, (at + number) * partitions, partitions, sorted(cluster.brokers))
+                for number, name in enumerate(names[at : at + TOPICS_AT_ONCE])
+            ]
+            request = CreateTopicsRequest(topics=asked, timeout_ms=ADMIN_TIMEOUT_MS)
+            answer = await cluster.call(request, CreateTopicsResponse, timeout_s=CREATE_SECONDS_MAX)
+            for topic in answer.topics:
+                raise_for(topic.error_code, topic.error_message or "")
+        print(f"{len(names):,} topics of {partitions} partitions made in {time.perf_counter() - started:.0f} s")
+        async with Producer(cluster) as producer:
+            for name in names[:WRITTEN_MAX]:
+                await producer.send(batch(name, 0, some(10)))
+            await producer.flush()
+        started = time.perf_counter()
+        for at in range(0, group_count, GROUPS_AT_ONCE):
+            await asyncio.gather(
+                *(
+                    groups.commit_offsets(
+                        cluster, f"group-{number:05}",
+                        {TopicPartition(names[(number + each) % topics], 0): number % 11 for each in range(3)},
+                    )
+                    for number in range(at, min(at + GROUPS_AT_ONCE, group_count))
+                )
+            )  # fmt: skip
+        print(f"{group_count:,} groups with three offsets each made in {time.perf_counter() - started:.0f} s")
+
+
+def probe(bootstrap: str, seconds: float) -> list[float]:
+    """Milliseconds of each write. In a process of its own."""
+
+    async def write() -> list[float]:
+        waits: list[float] = []
+        async with Cluster(bootstrap) as cluster, Producer(cluster) as producer:
+            until = time.perf_counter() + seconds
+            while time.perf_counter() < until:
+                began = time.perf_counter()
+                await producer.send(batch(PROBED, 0, some(1)))
+                await producer.flush()
+                waits.append((time.perf_counter() - began) * 1000)
+                await asyncio.sleep(PAUSE_SECONDS)
+        return waits
+
+    return asyncio.run(write())
+
+
+async def get(url: str, path: str, headers: str = "") -> tuple[int, int]:
+    """Status and bytes."""
+    where = urlsplit(url)
+    reader, writer = await asyncio.open_connection(where.hostname, where.port)
+    try:
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: {where.netloc}\r\nConnection: close\r\n{headers}\r\n".encode())
+        answer = await reader.read()
+    finally:
+        writer.close()
+    return int(answer.split(b" ", 2)[1]), len(answer)
+
+
+class Browsers:
+    """Each has a page open, and asks for it again when the console has looked."""
+
+    def __init__(self, url: str, count: int, paths: Sequence[str]) -> None:
+        self.renewed = 0
+        self.slowest_ms = 0.0
+        self._url, self._count, self._paths = url, count, paths
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> "Browsers":
+        self._tasks = [
+            asyncio.create_task(self._look(self._paths[number % len(self._paths)])) for number in range(self._count)
+        ]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _look(self, path: str) -> None:
+        await get(self._url, path)
+        where = urlsplit(self._url)
+        reader, writer = await asyncio.open_connection(where.hostname, where.port)
+        try:
+            writer.write(f"GET /c/local/events HTTP/1.1\r\nHost: {where.netloc}\r\n\r\n".encode())
+            while line := await reader.readline():
+                if line.startswith(b"event: look"):
+                    began = time.perf_counter()
+                    status, _ = await get(self._url, path, "X-Ottla-Fragment: 1\r\n")
+                    assert status == 200, f"{path}: {status}"
+                    self.slowest_ms = max(self.slowest_ms, (time.perf_counter() - began) * 1000)
+                    self.renewed += 1
+        finally:
+            writer.close()
+
+
+def pages() -> list[str]:
+    """Every page of the table of routes, of things in the middle of the lists; and the long tables in other orders."""
+    some = {"{topic}": "topic-00777", "{broker}": "1"}
+    queries = {
+        "/group": "id=group-00777", "/group/reset": "id=group-00777&to=earliest",
+        "/topics/{topic}/messages": "plain=1", "/topics/{topic}/messages/record": "partition=0&offset=0",
+        "/topics/{topic}/settings": "set.retention.ms=1000", "/reassignment": "goal=spread",
+        "/dead-letters/letter": None, "/schema": None,
+        "/backups/restore": None,
+    }  # fmt: skip
+    found = []
+    for entry in ENTRIES:
+        query = queries.get(entry.path, "")
+        if entry.method == "GET" and entry.template and query is not None:
+            path = entry.path
+            for name, value in some.items():
+                path = path.replace(name, value)
+            found.append(path + (f"?{query}" if query else ""))
+    return [
+        *found, "/reassignment?goal=leave&broker=3", "/topics?q=77", "/topics?sort=-size&page=100",
+        "/topics?sort=-speed&internal=1", "/groups?q=topic-00777", "/groups?sort=-waiting&page=100",
+        "/groups?status=ERR",
+    ]  # fmt: skip
+
+
+async def time_pages(url: str, prefix: str, own: Sequence[str]) -> None:
+    print(f"{'page':58} {'first':>8} {'median':>8} {'worst':>8} {'kB':>6}")
+    worst = 0.0
+    for path in own:
+        waits, size = [], 0
+        for _ in range(ASKED):
+            began = time.perf_counter()
+            status, size = await get(url, prefix + path)
+            waits.append((time.perf_counter() - began) * 1000)
+            assert status in (200, 409), f"{path}: {status}"
+        worst = max(worst, *waits)
+        print(
+            f"{prefix + path:58} {waits[0]:5.0f} ms {statistics.median(waits):5.0f} ms {max(waits):5.0f} ms"
+            f" {size / 1000:6.0f}"
+        )
+    print(f"the slowest answer of all: {worst:.0f} ms")
+
+
+class Bench:
+    def __init__(self, running: RunningCluster, others: ProcessPoolExecutor, seconds: float) -> None:
+        self._running, self._others, self._seconds = running, others, seconds
+
+    async def felt(self, when: str) -> Felt:
+        before, began = self._cpu_seconds(), time.perf_counter()
+        loop = asyncio.get_running_loop()
+        waits = sorted(await loop.run_in_executor(self._others, probe, self._running.bootstrap, self._seconds))
+        cores = (self._cpu_seconds() - before) / (time.perf_counter() - began)
+        found = Felt(statistics.median(waits), waits[int(len(waits) * 0.99)], cores)
+        print(f"{when:32} a write p50 {found.p50_ms:.1f} ms, p99 {found.p99_ms:.1f} ms; brokers: {cores:.2f} cores")
+        return found
+
+    def _cpu_seconds(self) -> float:
+        return sum(cpu_seconds(each.pid) for each in self._running.running)
+
+    async def run(self, browsers: int) -> None:
+        await self.felt("without a console")
+        with console(self._running.bootstrap) as (url, pid):
+            began = time.perf_counter()
+            status, _ = await get(url, "/c/local/")
+            assert status == 200
+            print(f"the first page, with the first look: {time.perf_counter() - began:.2f} s")
+            await time_pages(url, "/c/local", pages())
+            await time_pages(url, "/api/c/local", ["/topics", "/groups", "/"])
+            print(f"memory of the console: {memory_mb(pid):.0f} MB")
+            paths = ["/c/local/", "/c/local/topics", "/c/local/groups", "/c/local/topics/topic-00777"]
+            for count in (1, browsers):
+                async with Browsers(url, count, paths) as open_now:
+                    await self.felt(f"with {count} browser{'s' if count > 1 else ''}")
+                print(
+                    f"  {open_now.renewed} pages renewed, the slowest in {open_now.slowest_ms:.0f} ms; memory of the "
+                    f"console {memory_mb(pid):.0f} MB, at most {memory_mb(pid, 'VmHWM'):.0f} MB"
+                )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--topics", type=int, default=10_000)
+    parser.add_argument("--partitions", type=int, default=5, help="of each topic")
+    parser.add_argument("--groups", type=int, default=10_000)
+    parser.add_argument("--browsers", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
+    wanted = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        cluster(3, settings={"log.cleaner.enable": False}, data_dir=folder) as running,
+        ProcessPoolExecutor(1, get_context("spawn")) as others,
+    ):
+        asyncio.run(fill(running.bootstrap, wanted.topics, wanted.partitions, wanted.groups))
+        print(f"memory of a broker: {max(memory_mb(each.pid) for each in running.running):.0f} MB")
+        asyncio.run(Bench(running, others, wanted.seconds).run(wanted.browsers))
+
+
+if __name__ == "__main__":
+    main()
