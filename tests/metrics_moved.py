@@ -289,8 +289,42 @@ MOVED_BY: dict[str, tuple[str, ...]] = {
         "kafka_server_socket_server_metrics_successful_authentication_no_reauth_total",
         "kafka_server_socket_server_metrics_successful_reauthentication_total",
     ),
+    "tests/pipelines/test_driver.py::test_killed_restarted_looked_at_and_stopped": (
+        "ottla_pipeline_batch_part_seconds",
+        "ottla_pipeline_batch_seconds",
+        "ottla_pipeline_batch_timestamp_seconds",
+        "ottla_pipeline_batches_total",
+        "ottla_pipeline_busy_part_seconds_total",
+        "ottla_pipeline_busy_seconds_total",
+        "ottla_pipeline_input_rows_per_second",
+        "ottla_pipeline_input_rows_total",
+        "ottla_pipeline_restarts_total",
+        "ottla_pipeline_rows_per_second",
+        "ottla_pipeline_sink_rows_total",
+        "ottla_pipeline_state",
+        "ottla_spark_executors",
+        "ottla_spark_gc_seconds_total",
+        "ottla_spark_heap_bytes",
+        "ottla_spark_heap_max_bytes",
+        "ottla_spark_running_tasks",
+    ),
+    "tests/pipelines/test_marking.py::test_what_cannot_be_read_has_no_time_and_still_arrives_once": (
+        "ottla_pipeline_dead_letters_total",
+        "ottla_pipeline_event_time_max_timestamp_seconds",
+        "ottla_pipeline_lag_records",
+        "ottla_pipeline_late_rows_total",
+        "ottla_pipeline_state_bytes",
+        "ottla_pipeline_state_operator_rows",
+        "ottla_pipeline_state_part_seconds",
+        "ottla_pipeline_state_removals_total",
+        "ottla_pipeline_state_rows",
+        "ottla_pipeline_state_updates_total",
+        "ottla_pipeline_watermark_timestamp_seconds",
+    ),
 }
 """The tests look these up themselves, and fail when one of them does not move."""
 
 ONE_BROKER = MOVED_BY["tests/server/test_metrics_move.py::test_one_broker"]
 CLUSTER = MOVED_BY["tests/cluster/test_metrics_move.py::test_a_broker_dies_and_partitions_move"]
+DRIVER = MOVED_BY["tests/pipelines/test_driver.py::test_killed_restarted_looked_at_and_stopped"]
+STATEFUL = MOVED_BY["tests/pipelines/test_marking.py::test_what_cannot_be_read_has_no_time_and_still_arrives_once"]

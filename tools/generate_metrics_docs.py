@@ -1,10 +1,11 @@
-"""Write docs/metrics.md from the declared metrics."""
+"""Write docs/metrics.md from the declared metrics of brokers and pipelines."""
 
 import sys
 from pathlib import Path
 
 from ottla.telemetry.catalogue import METRICS
 from ottla.telemetry.metric import Metric
+from ottla.telemetry.pipelines import PIPELINE_METRICS
 
 TARGET = Path(__file__).parent.parent / "docs/metrics.md"
 
@@ -83,7 +84,7 @@ the group coordinator, `NumGroupsDead` (a dead group is gone), `DeprecatedReques
 These could be counted and are not: `remainingSegmentsToRecover` (a log is opened as a whole: `remaininglogstorecover`
 falls), `MinFetchRate` of the fetchers (`replicafetchermanager_maxlag` says what it is asked for).
 
-## All of them
+## All of a broker
 
 Written by `make docs` from `src/ottla/telemetry`; tests fail when it is not current, and when a metric is listed that
 no test moves.
@@ -92,9 +93,23 @@ no test moves.
 |---|---|---|---|---|
 """
 
+PIPELINES = """
+## Of pipelines
+
+`ottla pipeline run` serves these at `/metrics` of where it listens (`--port`, [pipelines.md](pipelines.md)). Of each
+query they say what the driver has counted and what Spark reports after every batch: how fast rows came and were worked
+on, which part of a batch took how long, what is kept as state, where the watermark is. A gauge speaks of the last
+batch; counters begin anew with the driver. `ottla_spark_...` are of the driver's Spark as a whole, and are asked of it
+for each scrape.
+
+| name | kind | unit | what it says |
+|---|---|---|---|
+"""
+
 
 def render() -> str:
-    return HEAD + "".join(_row(METRICS[name]) for name in sorted(METRICS))
+    brokers = "".join(_row(METRICS[name]) for name in sorted(METRICS))
+    return HEAD + brokers + PIPELINES + "".join(_plain_row(PIPELINE_METRICS[name]) for name in sorted(PIPELINE_METRICS))
 
 
 def _row(metric: Metric) -> str:
@@ -103,9 +118,15 @@ def _row(metric: Metric) -> str:
     return f"| `{metric.name}{labels}` | {mbean} | {metric.kind.value} | {metric.unit} | {metric.doc} |\n"
 
 
+def _plain_row(metric: Metric) -> str:
+    """Without an MBean."""
+    labels = "{" + ",".join(metric.labels) + "}" if metric.labels else ""
+    return f"| `{metric.name}{labels}` | {metric.kind.value} | {metric.unit} | {metric.doc} |\n"
+
+
 def main() -> int:
     TARGET.write_text(render())
-    print(f"{len(METRICS)} metrics written to docs/{TARGET.name}")
+    print(f"{len(METRICS) + len(PIPELINE_METRICS)} metrics written to docs/{TARGET.name}")
     return 0
 
 
