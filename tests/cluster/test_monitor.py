@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.monitoring.end_to_end import running, wait_for_more
+from tests.monitoring.end_to_end import running, wait_for_more, wait_until_noticed
 
 from ottla.monitoring.clients import monitor_client
 from ottla.monitoring.endtoend.monitor import EndToEnd
@@ -59,7 +59,7 @@ def test_faults_are_noticed_and_nothing_is_lost(three_brokers: RunningCluster, u
         # A leader is killed.
         mine = led_by(monitor, 1)
         three_brokers.brokers[1].kill()
-        wait_for_more(monitor, good=False, partitions=mine, seconds=NOTICED_SECONDS_MAX)
+        wait_until_noticed("a leader is killed", monitor, partitions=mine, seconds=NOTICED_SECONDS_MAX)
         wait_for_more(monitor, good=True, partitions=everywhere, seconds=AGAIN_SECONDS_MAX)  # another leads
         three_brokers.brokers[1].start()
         three_brokers.wait_until_settled()
@@ -68,7 +68,7 @@ def test_faults_are_noticed_and_nothing_is_lost(three_brokers: RunningCluster, u
         wait_until(lambda: led_by(monitor, 2), "broker 2 leads one", seconds=AGAIN_SECONDS_MAX)
         mine = led_by(monitor, 2)
         three_brokers.brokers[2].pause()
-        wait_for_more(monitor, good=False, partitions=mine, seconds=NOTICED_SECONDS_MAX)
+        wait_until_noticed("a broker is paused", monitor, partitions=mine, seconds=NOTICED_SECONDS_MAX)
         asyncio.run(look_at_the_rest(three_brokers))
         three_brokers.brokers[2].resume()
         wait_for_more(monitor, good=True, partitions=everywhere, seconds=AGAIN_SECONDS_MAX)
@@ -78,7 +78,7 @@ def test_faults_are_noticed_and_nothing_is_lost(three_brokers: RunningCluster, u
         wait_until(lambda: led_by(monitor, 3), "broker 3 leads one", seconds=AGAIN_SECONDS_MAX)
         mine = led_by(monitor, 3)
         three_brokers.links.cut_off(3)
-        wait_for_more(monitor, good=False, partitions=mine, seconds=NOTICED_SECONDS_MAX)
+        wait_until_noticed("a link is cut", monitor, partitions=mine, seconds=NOTICED_SECONDS_MAX)
         three_brokers.links.heal()
         wait_for_more(monitor, good=True, partitions=everywhere, seconds=AGAIN_SECONDS_MAX)
 
