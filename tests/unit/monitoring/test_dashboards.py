@@ -62,3 +62,9 @@ def test_files_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in board["panels"]]
         assert len(places) == len(set(places)) > 5
         assert all(target["expr"] for panel in board["panels"] for target in panel["targets"])
+
+
+def test_a_folder_that_cannot_be_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["monitor", "--write-dashboards", str(tmp_path / "file")]) == 1
+    assert f"cannot write to {tmp_path / 'file'}: File exists; name another folder" in capsys.readouterr().err
