@@ -1,8 +1,12 @@
 """What a driver tells Prometheus of its pipelines, made of the status document."""
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
+
+from py4j.protocol import Py4JNetworkError
 
 from ottla.pipelines.runner.metrics import metrics_text
+from ottla.pipelines.runner.spark_figures import spark_figures
 from ottla.telemetry import pipelines
 from ottla.telemetry.metric import Metric
 from ottla.telemetry.pipelines import PIPELINE_METRICS
@@ -58,3 +62,18 @@ def test_openmetrics_has_an_end() -> None:
     assert text.endswith("# EOF\n")
     families = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
     assert len(families) == len(set(families)), "a counter's family is its name without _total"
+
+
+class GoneJvm:
+    """Of a Spark whose JVM has ended: nothing of it answers."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+
+def test_a_spark_that_does_not_answer_says_nothing_of_itself_and_queries_are_told_all_the_same() -> None:
+    told = spark_figures(cast("Any", SimpleNamespace(sparkContext=GoneJvm())))
+    assert told == {}
+    text = metrics_text({"pipelines": [{"pipeline": "orders", "queries": [query("orders")]}]}, told)
+    assert "ottla_pipeline_batches_total" in text
+    assert "ottla_spark" not in text
