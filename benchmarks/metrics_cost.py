@@ -1,7 +1,8 @@
 """What metrics cost a broker that real clients keep busy: two brokers, with `metrics.listener` and without, take turns.
 
-The figure is the CPU time of the broker's process for the same records, the least of some rounds: other work on the
-machine only ever adds to it. What a scrape costs is measured by benchmarks.scrape.
+The figure is the CPU time of the broker's process for the same records, without what it uses up when nobody asks it
+anything, which is told by itself; the median of some rounds, each broker first in every other one. What a scrape costs
+is measured by benchmarks.scrape, and one request by benchmarks.request_cost.
 
     python -m benchmarks.metrics_cost [--rounds N] [--records N]
 """
@@ -9,17 +10,19 @@ machine only ever adds to it. What a scrape costs is measured by benchmarks.scra
 import argparse
 import statistics
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from benchmarks import generator
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.testing import RunningBroker, broker
 
-VALUE = bytes(100)
 TOPIC = "load"
 READS = 4
+"""Reading is a `sendfile` and costs little: the same records are read some times over."""
+IDLE_SECONDS = 10.0
 
 
 def cpu_seconds(process: int) -> float:
@@ -29,49 +32,37 @@ def cpu_seconds(process: int) -> float:
 
 
 class Load:
-    """What clients do to one broker. They stay: a connection costs more than a request."""
+    """What clients do to one broker."""
 
     def __init__(self, running: RunningBroker, records: int) -> None:
+        self._bootstrap = running.bootstrap
         self._process = running.pid
         self._records = records
-        where = {"bootstrap.servers": running.bootstrap, "log_level": 3}
-        admin = AdminClient(where)
+        admin = AdminClient({"bootstrap.servers": running.bootstrap})
         admin.create_topics([NewTopic(TOPIC, 1)])[TOPIC].result(60)
-        producing = {**where, "queue.buffering.max.messages": 1_000_000}
-        self._producer = Producer({**producing, "linger.ms": 5, "batch.size": 16_384})
-        self._sender = Producer({**producing, "linger.ms": 0, "batch.num.messages": 1})
-        self._consumer = Consumer({**where, "group.id": "load", "enable.auto.commit": False})
+        before = cpu_seconds(self._process)
+        time.sleep(IDLE_SECONDS)
+        self.idle = (cpu_seconds(self._process) - before) / IDLE_SECONDS
+        """Seconds of CPU in a second."""
 
     def cost(self, work: Callable[["Load"], None]) -> float:
-        before = cpu_seconds(self._process)
+        began, before = time.monotonic(), cpu_seconds(self._process)
         work(self)
-        return cpu_seconds(self._process) - before
+        return cpu_seconds(self._process) - before - self.idle * (time.monotonic() - began)
 
     def produce(self) -> None:
-        _produce(self._producer, self._records)
+        self._run("produce", self._records, P__linger__ms=5, P__batch__size=16_384)
+
+    def consume(self) -> None:
+        for _ in range(READS):
+            self._run("consume", self._records)
 
     def produce_one_by_one(self) -> None:
         """A request for each record."""
-        _produce(self._sender, self._records // 20)
+        self._run("produce", self._records // 20, P__linger__ms=0, P__batch__num__messages=1)
 
-    def consume(self) -> None:
-        """The same records some times over: reading is a `sendfile`, and costs next to nothing."""
-        for _ in range(READS):
-            self._consumer.assign([TopicPartition(TOPIC, 0, 0)])
-            left = self._records
-            while left > 0:
-                left -= len(self._consumer.consume(10_000, 1.0))
-        self._consumer.unassign()
-
-    def close(self) -> None:
-        self._consumer.close()
-
-
-def _produce(producer: Producer, records: int) -> None:
-    for _ in range(records):
-        producer.produce(TOPIC, VALUE)
-        producer.poll(0)
-    assert producer.flush(300) == 0
+    def _run(self, mode: str, records: int, **properties: int) -> None:
+        generator.run(mode, brokers=self._bootstrap, topic=TOPIC, records=records, **properties)
 
 
 def main() -> int:
@@ -79,26 +70,25 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--records", type=int, default=1_000_000)
     arguments = parser.parse_args()
+    generator.build()
     with broker({"metrics.listener": ""}) as off, broker({"metrics.listener": "127.0.0.1:0"}) as on:
         loads = (Load(on, arguments.records), Load(off, arguments.records))
-        try:
-            for work in (Load.produce, Load.consume, Load.produce_one_by_one):
-                rounds = []
-                for load in loads:
-                    load.cost(work)  # warm
-                for number in range(arguments.rounds):
-                    order = loads if number % 2 else loads[::-1]
-                    found = {load: load.cost(work) for load in order}
+        print(f"idle: {1000 * loads[0].idle:.1f} ms in a second with metrics, {1000 * loads[1].idle:.1f} ms without")
+        for work in (Load.produce, Load.consume, Load.produce_one_by_one):
+            rounds = []
+            for number in range(-1, arguments.rounds):
+                order = loads if number % 2 else loads[::-1]
+                found = {load: load.cost(work) for load in order}
+                if number >= 0:  # the first is to get warm
                     rounds.append(tuple(found[load] for load in loads))
-                least = [min(each) for each in zip(*rounds, strict=True)]
-                median = statistics.median(mine / other for mine, other in rounds)
-                print(
-                    f"{work.__name__:<20} {least[0]:6.2f} s with metrics, {least[1]:6.2f} s without: "
-                    f"ratio {least[0] / least[1]:.3f}, median of rounds {median:.3f}"
-                )
-        finally:
-            for load in loads:
-                load.close()
+            medians = [statistics.median(each) for each in zip(*rounds, strict=True)]
+            least = [min(each) for each in zip(*rounds, strict=True)]
+            pairs = statistics.median(mine / other for mine, other in rounds)
+            print(
+                f"{work.__name__:<20} {medians[0]:6.3f} s with metrics, {medians[1]:6.3f} s without: ratio {pairs:.3f} "
+                f"(of the least {least[0] / least[1]:.3f})",
+                flush=True,
+            )
     return 0
 
 
