@@ -45,6 +45,16 @@ def kcat() -> str:
 
 
 @pytest.fixture(scope="session")
+def prometheus() -> str:
+    """The program, installed from Debian when that is possible; promtool comes with it."""
+    if shutil.which("prometheus") is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        subprocess.run(
+            ["apt-get", "install", "-y", "-q", "--no-install-recommends", "prometheus"], check=True, capture_output=True
+        )
+    return require("prometheus", why="to check alert rules (Debian: apt install prometheus)")
+
+
+@pytest.fixture(scope="session")
 def java_classes(kafka_libs: Path) -> Path:
     """Our Java programs, compiled against kafka-clients."""
     compiler = require("javac", why="to compile the Java client's tests (Debian: apt install openjdk-17-jdk-headless)")

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import urllib.parse
@@ -14,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compat.peer.kafka import require
 from compat.public_queries import ASKED
+from compat.rule_cases import document
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -35,18 +34,9 @@ PROGRAM = (
 )
 # These ask for what happened, which nothing may have: no answer is the good one.
 QUIET_PANELS = {"Errors", "Groups by state", "Time until caught up"}
+PIPELINES = "ottla-pipelines"
 # A ZooKeeper of one server has no quorum.
 NOT_IN_ONE_SERVER = {"zookeeper_leaderuptime", "zookeeper_status_quorumsize"}
-
-
-@pytest.fixture(scope="session")
-def prometheus() -> str:
-    """The program, installed from Debian when that is possible; promtool comes with it."""
-    if shutil.which("prometheus") is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        subprocess.run(
-            ["apt-get", "install", "-y", "-q", "--no-install-recommends", "prometheus"], check=True, capture_output=True
-        )
-    return require("prometheus", why="to check alert rules (Debian: apt install prometheus)")
 
 
 class Scraper:
@@ -143,6 +133,16 @@ def test_promtool_accepts_our_rules(prometheus: str, tmp_path: Path) -> None:
     assert f"{count} rules found" in done.stdout
 
 
+def test_every_rule_fires_when_it_should_and_says_what_is_the_matter(prometheus: str, tmp_path: Path) -> None:
+    """Of all rules, played from series; the tests below have the trouble itself."""
+    write_files(str(tmp_path))
+    (tmp_path / "cases.json").write_text(json.dumps(document(RULES_FILE)))
+    done = subprocess.run(
+        ["promtool", "test", "rules", "cases.json"], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.fixture
 def three_brokers(tmp_path: Path) -> Iterator[tuple[RunningCluster, list[str]]]:
     """With a metrics listener each."""
@@ -207,15 +207,16 @@ def test_rules_fire_when_a_broker_is_killed_and_when_a_group_stalls(
         consumer.commit(offsets=[TopicPartition(topic, 0, 100)], asynchronous=False)
         scraper.wait_for_end("ConsumerGroupStalled")
         assert "RecordsLost" not in scraper.firing()
-        _every_panel_has_data(scraper)
+        _every_panel_has_data(scraper, lambda uid: uid != PIPELINES)
         _every_public_query_has_data(scraper, cluster)
 
 
-def _every_panel_has_data(scraper: Scraper) -> None:
-    """By now everything has happened that dashboards show."""
+def _every_panel_has_data(scraper: Scraper, looked_at: Callable[[str], bool]) -> None:
+    """By now everything has happened that these dashboards show."""
     empty = [
         (panel.title, query.expression)
         for board in panels.written()
+        if looked_at(board.uid)
         for panel in board.panels
         for query in panel.queries
         if panel.title not in QUIET_PANELS and not scraper.value(query.expression)
@@ -282,3 +283,73 @@ def test_a_rule_fires_when_a_disk_is_full(prometheus: str, tmp_path: Path) -> No
             scraper.wait_for_end("LogDirectoryFull")
     finally:
         subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+ORDERS = """
+name: orders
+sources: {orders: {topic: orders, format: json, schema: "id STRING NOT NULL, at TIMESTAMP"}}
+steps: [{deduplicate: {keys: [id], time: at, within: 1 minute}}]
+sinks: [{topic: orders.once, key: id}]
+errors: {dead_letter: orders.dead}
+limits: {trigger: 1 second}
+"""
+FAILING = """
+name: failing
+sources: {orders: {topic: orders}}
+sinks: [{postgres: "postgresql://me:me@127.0.0.1:1/db?connect_timeout=1", table: t}]
+errors: {retries: 4, backoff: 2 seconds, backoff_max: 2 seconds}
+"""
+
+
+@pytest.mark.timeout(900)
+def test_rules_fire_when_pipelines_fail_and_set_records_aside(prometheus: str, tmp_path: Path) -> None:
+    (tmp_path / "orders.yaml").write_text(ORDERS)
+    (tmp_path / "failing.yaml").write_text(FAILING)
+    folder = tmp_path / "prometheus"
+    folder.mkdir()
+    with broker(data_dir=tmp_path / "home") as running, ExitStack() as stack:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap})
+        admin.create_topics([NewTopic("orders", 1)])["orders"].result(60)
+        producer = Producer({"bootstrap.servers": running.bootstrap})
+
+        def send(*values: str) -> None:
+            for value in values:
+                producer.produce("orders", value.encode())
+            assert producer.flush(60) == 0
+
+        where = stack.enter_context(driving(tmp_path, running.bootstrap))
+        scraper = stack.enter_context(scraping(prometheus, folder, {"ottla-pipelines": [where]}))
+        wait_until(lambda: scraper.value('ottla_pipeline_state{pipeline="orders",state="running"}'), "it runs",
+                   seconds=PATIENCE, pause=0.5)  # fmt: skip
+        for minute in range(3):
+            send(json.dumps({"id": str(minute), "at": f"2026-01-01T10:{10 * minute:02}:00Z"}))
+            wait_until(
+                lambda minute=minute: scraper.value(f'ottla_pipeline_input_rows_total{{pipeline="orders"}} > {minute}'),  # type: ignore[misc]
+                "it reads", seconds=PATIENCE, pause=0.5,
+            )  # fmt: skip
+        scraper.wait_for("PipelineRestarts", "PipelineFailed")
+        assert "PipelineDeadLetters" not in scraper.firing()
+        send("this is not JSON")
+        scraper.wait_for("PipelineDeadLetters")
+        _every_panel_has_data(scraper, lambda uid: uid == PIPELINES)
+        assert not scraper.firing() & {"PipelineStalled", "PipelineFallsBehind", "KafkaScrapeDown"}
+
+
+@contextmanager
+def driving(folder: Path, bootstrap: str) -> Iterator[str]:
+    """`ottla pipeline run` of all files of a folder, and where it listens."""
+    (port,) = free_ports(1)
+    files = sorted(map(str, folder.glob("*.yaml")))
+    with (folder / "driver.log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, "pipeline", "run", *files, "--bootstrap-server", bootstrap,
+             "--port", str(port), "--state-dir", str(folder / "state"), "--master", "local[2]"],
+            stdin=subprocess.PIPE, stdout=log, stderr=log,
+        )  # fmt: skip
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(120)
+        assert process.stdin is not None
+        process.stdin.close()

@@ -1,10 +1,11 @@
-"""Write docs/metrics.md from the declared metrics."""
+"""Write docs/metrics.md from the declared metrics of brokers and pipelines."""
 
 import sys
 from pathlib import Path
 
 from ottla.telemetry.catalogue import METRICS
 from ottla.telemetry.metric import Metric
+from ottla.telemetry.pipelines import PIPELINE_METRICS
 
 TARGET = Path(__file__).parent.parent / "docs/metrics.md"
 
@@ -38,7 +39,8 @@ partitions that it has a replica of.
 - Quantiles, means and extremes are of the last five minutes, in intervals of 30 seconds, and exact to 1.6 %. Nothing
   decays, and a maximum falls again; in Kafka it never does.
 - Every request is timed while there are few. With more than a thousand a second one in eight stands for the others, and
-  those that took 10 ms or longer are timed all the same and stand for themselves: the tail is never missed.
+  those that took 10 ms or longer are timed all the same and stand for themselves: the tail is never missed. Only where
+  more than a thousand of those come in a second, too, does one in eight of them stand for the others.
 - A rate (`..._rate`) is over the last minute. There is one loop, so network and request handlers are idle
   for the same share of it.
 - Nothing is measured for a scrape but what is read from the broker's state; requests pay for plain additions
@@ -83,7 +85,7 @@ the group coordinator, `NumGroupsDead` (a dead group is gone), `DeprecatedReques
 These could be counted and are not: `remainingSegmentsToRecover` (a log is opened as a whole: `remaininglogstorecover`
 falls), `MinFetchRate` of the fetchers (`replicafetchermanager_maxlag` says what it is asked for).
 
-## All of them
+## All of a broker
 
 Written by `make docs` from `src/ottla/telemetry`; tests fail when it is not current, and when a metric is listed that
 no test moves.
@@ -92,9 +94,23 @@ no test moves.
 |---|---|---|---|---|
 """
 
+PIPELINES = """
+## Of pipelines
+
+`ottla pipeline run` serves these at `/metrics` of where it listens (`--port`, [pipelines.md](pipelines.md)). Of each
+query they say what the driver has counted and what Spark reports after every batch: how fast rows came and were worked
+on, which part of a batch took how long, what is kept as state, where the watermark is. A gauge speaks of the last
+batch; counters begin anew with the driver. `ottla_spark_...` are of the driver's Spark as a whole, and are asked of it
+for each scrape.
+
+| name | kind | unit | what it says |
+|---|---|---|---|
+"""
+
 
 def render() -> str:
-    return HEAD + "".join(_row(METRICS[name]) for name in sorted(METRICS))
+    brokers = "".join(_row(METRICS[name]) for name in sorted(METRICS))
+    return HEAD + brokers + PIPELINES + "".join(_plain_row(PIPELINE_METRICS[name]) for name in sorted(PIPELINE_METRICS))
 
 
 def _row(metric: Metric) -> str:
@@ -103,9 +119,15 @@ def _row(metric: Metric) -> str:
     return f"| `{metric.name}{labels}` | {mbean} | {metric.kind.value} | {metric.unit} | {metric.doc} |\n"
 
 
+def _plain_row(metric: Metric) -> str:
+    """Without an MBean."""
+    labels = "{" + ",".join(metric.labels) + "}" if metric.labels else ""
+    return f"| `{metric.name}{labels}` | {metric.kind.value} | {metric.unit} | {metric.doc} |\n"
+
+
 def main() -> int:
     TARGET.write_text(render())
-    print(f"{len(METRICS)} metrics written to docs/{TARGET.name}")
+    print(f"{len(METRICS) + len(PIPELINE_METRICS)} metrics written to docs/{TARGET.name}")
     return 0
 
 

@@ -16,7 +16,8 @@ burrow_exporter and of kafka-lag-exporter, records end to end under those of Xin
 is a label, and so is the percentile), and its own.
 The brokers' metrics are in [metrics.md](metrics.md).
 
-Written by `make docs` from `src/ottla/monitoring`; a test fails when it is not current.
+Written by `make docs` from `src/ottla/monitoring`; tests fail when it is not current, and when a metric is listed that
+no test moves.
 
 | name | kind | unit | what it says |
 |---|---|---|---|

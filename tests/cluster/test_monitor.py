@@ -1,11 +1,13 @@
 """The monitor end to end notices a killed leader, a paused broker and a cut link, and loses nothing to them."""
 
 import asyncio
+import json
 import os
 from collections.abc import Callable
+from typing import Any
 
 import pytest
-from tests.monitoring.end_to_end import running, wait_for_more
+from tests.monitoring.end_to_end import running, wait_for_more, wait_until_noticed
 
 from ottla.monitoring.clients import monitor_client
 from ottla.monitoring.endtoend.monitor import EndToEnd
@@ -57,7 +59,7 @@ def test_faults_are_noticed_and_nothing_is_lost(three_brokers: RunningCluster, u
         # A leader is killed.
         mine = led_by(monitor, 1)
         three_brokers.brokers[1].kill()
-        wait_for_more(monitor, good=False, partitions=mine, seconds=NOTICED_SECONDS_MAX)
+        wait_until_noticed("a leader is killed", monitor, partitions=mine, seconds=NOTICED_SECONDS_MAX)
         wait_for_more(monitor, good=True, partitions=everywhere, seconds=AGAIN_SECONDS_MAX)  # another leads
         three_brokers.brokers[1].start()
         three_brokers.wait_until_settled()
@@ -66,7 +68,7 @@ def test_faults_are_noticed_and_nothing_is_lost(three_brokers: RunningCluster, u
         wait_until(lambda: led_by(monitor, 2), "broker 2 leads one", seconds=AGAIN_SECONDS_MAX)
         mine = led_by(monitor, 2)
         three_brokers.brokers[2].pause()
-        wait_for_more(monitor, good=False, partitions=mine, seconds=NOTICED_SECONDS_MAX)
+        wait_until_noticed("a broker is paused", monitor, partitions=mine, seconds=NOTICED_SECONDS_MAX)
         asyncio.run(look_at_the_rest(three_brokers))
         three_brokers.brokers[2].resume()
         wait_for_more(monitor, good=True, partitions=everywhere, seconds=AGAIN_SECONDS_MAX)
@@ -76,7 +78,7 @@ def test_faults_are_noticed_and_nothing_is_lost(three_brokers: RunningCluster, u
         wait_until(lambda: led_by(monitor, 3), "broker 3 leads one", seconds=AGAIN_SECONDS_MAX)
         mine = led_by(monitor, 3)
         three_brokers.links.cut_off(3)
-        wait_for_more(monitor, good=False, partitions=mine, seconds=NOTICED_SECONDS_MAX)
+        wait_until_noticed("a link is cut", monitor, partitions=mine, seconds=NOTICED_SECONDS_MAX)
         three_brokers.links.heal()
         wait_for_more(monitor, good=True, partitions=everywhere, seconds=AGAIN_SECONDS_MAX)
 
@@ -88,24 +90,37 @@ def test_faults_are_noticed_and_nothing_is_lost(three_brokers: RunningCluster, u
         assert monitor.commits.level.good > 0
 
 
+async def watch_for(seconds: float, settings: EndToEndSettings) -> dict[str, Any]:
+    """What a monitor says after a while, and the slowest record of all that time."""
+    monitor = EndToEnd(settings)
+    slowest: dict[str, float] = {}
+    try:
+        await monitor.start()
+        running = asyncio.ensure_future(monitor.run())
+        end = asyncio.get_running_loop().time() + seconds
+        probed = False
+        while asyncio.get_running_loop().time() < end or not probed:
+            await asyncio.wait({running}, timeout=min(10.0, seconds / 3))
+            assert not running.done(), running.result()
+            found = monitor.summary()
+            probed = found["topics"]["done"] + found["topics"]["failed"] > 0 < found["commits"]["done"]
+            for name in ("write_delay_ms", "read_delay_ms"):
+                slowest[name] = max(slowest.get(name, 0.0), found[name].get("max", 0.0))
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    finally:
+        await monitor.close()
+    return {**monitor.summary(), "slowest": slowest}
+
+
 @pytest.mark.timeout(QUIET_SECONDS + 600)
 def test_without_faults_all_is_well(three_brokers: RunningCluster, unique: Callable[[str], str]) -> None:
     """For an hour with OTTLA_SOAK=1."""
     settings = settings_for(
         three_brokers, unique("quiet"), write_timeout_s=30.0, latency_max_s=60.0, topic_probe_s=30.0
     )
-
-    async def work() -> EndToEnd:
-        monitor = EndToEnd(settings)
-        try:
-            await monitor.start()
-            await monitor.run_for(QUIET_SECONDS)
-        finally:
-            await monitor.close()
-        return monitor
-
-    monitor = asyncio.run(work())
-    found = monitor.summary()
+    found = asyncio.run(watch_for(QUIET_SECONDS, settings))
+    print(json.dumps(found, indent=1))
     assert found["write"]["ratio"] == found["read"]["ratio"] == 1.0, found
     assert (found["lost"], found["duplicated"], found["delayed"]) == (0, 0, 0)
     assert found["topics"]["failed"] == found["commits"]["failed"] == 0

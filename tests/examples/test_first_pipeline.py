@@ -29,7 +29,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "first-pipeline.md"
 RUN = "ottla pipeline run"
 WITH_SPARK = ("ottla pipeline test", RUN, "ottla pipeline replay-dead-letters", "ottla sql")
 _BLOCK = re.compile(r"```(?P<language>\w+)\n(?P<text>.*?)```", re.DOTALL)
-_FILE = re.compile(r"`(?P<name>[\w.]+\.(?:avsc|jsonl|yaml|py|properties))`")
+_FILE = re.compile(r"`(?P<name>[\w.]+\.(?:avsc|jsonl|ya?ml|py|properties))`")
 _EXIT_CODE = re.compile(r"\[exit code (?P<code>\d+)\]")
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 from ottla.monitoring.endtoend.monitor import EndToEnd
@@ -57,3 +58,10 @@ def wait_for_more(monitor: EndToEnd, *, good: bool, partitions: set[int], second
         f"more {name} records in {sorted(partitions)}: {monitor.summary()}",
         seconds=seconds,
     )
+
+
+def wait_until_noticed(fault: str, monitor: EndToEnd, *, partitions: set[int], seconds: float) -> None:
+    """And say how long it took, for who runs tests with -s; how busy the machine is decides most of it."""
+    began = time.monotonic()
+    wait_for_more(monitor, good=False, partitions=partitions, seconds=seconds)
+    print(f"{fault}: three bad records after {time.monotonic() - began:.1f} s")

@@ -4,7 +4,7 @@ import resource
 from collections.abc import Callable
 
 import pytest
-from tests.monitoring.end_to_end import running, wait_for_more
+from tests.monitoring.end_to_end import running, wait_for_more, wait_until_noticed
 
 from ottla.monitoring.clients import monitor_client
 from ottla.monitoring.endtoend.settings import EndToEndSettings
@@ -25,7 +25,7 @@ def test_a_disk_that_is_full_is_noticed(ottla_fresh_broker: RunningBroker, uniqu
         wait_until(lambda: monitor.commits.level.good, "offsets are committed", seconds=60)
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (LIMIT_BYTES, hard))
         try:
-            wait_for_more(monitor, good=False, partitions={0}, seconds=30)
+            wait_until_noticed("a disk is full", monitor, partitions={0}, seconds=30)
             assert "cannot append" in monitor.last_error, monitor.last_error
         finally:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard))

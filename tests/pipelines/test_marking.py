@@ -10,6 +10,7 @@ import pyarrow.dataset
 import pytest
 from py4j.java_gateway import GatewayClient
 from pyspark.sql import functions as sf
+from tests.metrics_moved import STATEFUL, moved, wait_until_moved
 from tests.pipelines.steps.conftest import make_step
 from tests.pipelines.world import SCHEMA, World, order
 
@@ -19,6 +20,7 @@ from ottla.pipelines.frames import HIDDEN, MARK, ORIGIN
 from ottla.pipelines.parts import Reading, SourcePart, StepPart
 from ottla.pipelines.runner.chain import Chain
 from ottla.pipelines.runner.deploy import deploy
+from ottla.pipelines.runner.metrics import metrics_text
 from ottla.pipelines.runner.queries import start_query
 from ottla.pipelines.runner.status import status_document
 from ottla.pipelines.runner.supervisor import State
@@ -125,9 +127,9 @@ def test_what_cannot_be_read_has_no_time_and_still_arrives_once(world: World) ->
     path = world.file(LATE)
     world.run_once(path)
     # What was rejected did not move the watermark (to 10:58): this is no duplicate, and not late.
-    world.send(topic, at(3, 3, 30), at(3, 3, 30))
+    world.send(topic, at(3, 3, 40), at(3, 3, 40))
     world.run_once(path)
-    world.send(topic, at(4, 4, 1), "{late", at(5, -5, 1), at(6, 60, 31), "{oops")
+    world.send(topic, at(4, 4, 1), "{late", at(5, -5, 1), at(6, 60, 41), "{oops")
     supervisor = world.run_once(path)
     assert sorted(row["id"] for row in world.values(world.named("out"))) == ["o1", "o3"]
     assert sorted(row["id"] for row in world.values(world.named("copy"))) == ["o1", "o3"]
@@ -141,6 +143,10 @@ def test_what_cannot_be_read_has_no_time_and_still_arrives_once(world: World) ->
     ]  # fmt: skip
     (query,) = status_document(supervisor)["pipelines"][0]["queries"]
     assert (query["input_rows"], query["late_rows"], query["dead_letters"]) == (5, 1, 4)
+    # All of it is told to Prometheus, and so is what nobody has read yet.
+    world.send(topic, "{unread")
+    wait_until_moved(STATEFUL, lambda: moved("", metrics_text(status_document(supervisor))))
+    assert query["event_time_max_seconds"] == 1_767_264_060, "10:41 on that day"
 
 
 def test_a_batch_is_one_job_and_few_questions_to_spark(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ def test_rejects_before_and_after_a_stateful_step(world: World) -> None:
     ]  # fmt: skip
     assert {letter.value for letter in letters} == {b"{oops", order(2, -5).encode(), order(3, 50).encode()}
     progress = supervisor.progress(supervisor.pipelines[0].queries[0])
-    assert progress.state_rows > 0
+    assert progress.state.rows > 0
 
     # The state is the checkpoint's: what was seen before a restart is a duplicate after it.
     world.send(topic, order(1), order(5))

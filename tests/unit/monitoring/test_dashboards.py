@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from compat.rule_cases import CASES
 from tests.unit.test_docs import ROOT, load_tool
 
 from ottla.cli.main import main
@@ -12,6 +13,7 @@ from ottla.monitoring.dashboards.declared import DECLARED, OF_PROMETHEUS, names_
 from ottla.monitoring.dashboards.files import RULES_FILE
 from ottla.monitoring.metrics import MONITOR_METRICS
 from ottla.telemetry.catalogue import METRICS
+from ottla.telemetry.pipelines import PIPELINE_METRICS
 
 
 def test_what_is_asked_for_is_declared() -> None:
@@ -27,8 +29,12 @@ def test_what_is_asked_for_is_declared() -> None:
     assert not asked - set(DECLARED) - OF_PROMETHEUS
 
 
-def test_names_of_broker_and_monitor_do_not_collide() -> None:
-    assert not set(METRICS) & set(MONITOR_METRICS)
+def test_names_of_broker_monitor_and_pipelines_do_not_collide() -> None:
+    assert len(DECLARED) == len(METRICS) + len(MONITOR_METRICS) + len(PIPELINE_METRICS)
+
+
+def test_every_rule_has_a_story_that_promtool_plays() -> None:
+    assert [case.alert for case in CASES] == [rule.alert for group in rules.written().values() for rule in group]
 
 
 def test_the_page_of_the_monitors_metrics_is_current() -> None:
@@ -40,13 +46,25 @@ def test_files_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert main(["monitor", "--write-dashboards", str(tmp_path / "new")]) == 0
     written = [Path(line) for line in capsys.readouterr().out.splitlines()]
     assert [path.name for path in written] == [
-        RULES_FILE, "ottla-brokers.json", "ottla-lag.json", "ottla-end-to-end.json",
+        RULES_FILE, "ottla-brokers.json", "ottla-lag.json", "ottla-end-to-end.json", "ottla-pipelines.json",
     ]  # fmt: skip
     text = written[0].read_text()
-    for alert in ("KafkaOfflinePartitions", "ConsumerGroupStalled", "LogDirectoryFull", "ErrorBudgetBurnsFast"):
+    for alert in (
+        "KafkaOfflinePartitions",
+        "ConsumerGroupStalled",
+        "LogDirectoryFull",
+        "ErrorBudgetBurnsFast",
+        "PipelineFailed",
+    ):
         assert f"- alert: {alert}\n" in text
     for path in written[1:]:
         board = json.loads(path.read_text())
         places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in board["panels"]]
         assert len(places) == len(set(places)) > 5
         assert all(target["expr"] for panel in board["panels"] for target in panel["targets"])
+
+
+def test_a_folder_that_cannot_be_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["monitor", "--write-dashboards", str(tmp_path / "file")]) == 1
+    assert f"cannot write to {tmp_path / 'file'}: File exists; name another folder" in capsys.readouterr().err

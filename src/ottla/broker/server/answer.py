@@ -54,7 +54,7 @@ def note_sent(unsent: deque[Answer], sent: int, sending_ns: int, now_ns: int, wa
 
 
 SLOW_NS = 10_000_000
-"""A request that took this long is watched in any case."""
+"""A request that took this long is watched in any case, unless there are many of them as well."""
 SAMPLED_ABOVE = 1_000
 SAMPLED_EVERY = 8
 
@@ -64,30 +64,43 @@ class AnswerWatch:
 
     All of them while there are few; with more than a thousand a second one in eight stands for the others, and those
     that took long are told of all the same and stand for themselves. So what is rare is never missed, and what is
-    frequent costs little. `left` is counted down by connections, without a call.
+    frequent costs little. If more than a thousand a second take long, which is what a client makes of them that sends
+    hundreds of requests before it reads an answer, one in eight of those stands for the others, too. `left` is counted
+    down by connections, without a call.
     """
 
-    __slots__ = ("_taken", "every", "is_whole", "left", "listeners")
+    __slots__ = ("_slow", "_slow_every", "_taken", "every", "is_whole", "left", "listeners", "wants_slow")
 
     def __init__(self) -> None:
         self.listeners: list[Callable[[Answer], None]] = []
         self.is_whole = False
         """Whether somebody wants every single one, whatever it costs."""
+        self.wants_slow = False
+        """Whether somebody wants every single one that took long."""
         self.every = 1
         self.left = 0
         self._taken = 0
+        self._slow_every = 1
+        self._slow = 0
 
-    def take(self, answer: Answer) -> None:
-        """This one is watched."""
+    def take(self, answer: Answer) -> bool:
+        """Its turn to be watched has come, or it took long; whether it is."""
         if self.left < 0:
             self.left = self.every - 1
         if answer.replied_ns - answer.received_ns < SLOW_NS:
             self._taken += 1
             answer.weight = self.every
+            return True
+        self._slow += 1
+        answer.weight = self._slow_every
+        return self._slow % self._slow_every == 0
 
     def half_second_is_over(self) -> None:
         came, self._taken = 2 * self._taken * self.every, 0
         self.every = SAMPLED_EVERY if came > SAMPLED_ABOVE and not self.is_whole else 1
+        came, self._slow = 2 * self._slow, 0
+        sampled = came > SAMPLED_ABOVE and not (self.is_whole or self.wants_slow)
+        self._slow_every = SAMPLED_EVERY if sampled else 1
 
 
 class Slot:

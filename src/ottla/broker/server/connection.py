@@ -369,12 +369,11 @@ class Connection:
             head = _SIZE.pack(body.size)
         else:
             head = response_head(answer.correlation_id, body.size, flexible=answer.flexible_header)
-        self._outbox.add_response(head, body.chunks)
+        self._outbox.add_response(head, body.chunks, body.size)
         watch = self._watch
         if watch is not None:
             watch.left -= 1
-            if watch.left < 0 or answer.replied_ns - answer.received_ns >= SLOW_NS:
-                watch.take(answer)
+            if (watch.left < 0 or answer.replied_ns - answer.received_ns >= SLOW_NS) and watch.take(answer):
                 answer.last_byte = self._outbox.end
                 self._unsent.append(answer)
         if answer.call.then_close:

@@ -148,7 +148,7 @@ class Server:
             self.tell_answers(request_log.write, all_of_them=True)
         slow_ms = config.static.request_log_slow_ms
         if slow_ms >= 0:
-            self.tell_answers(slow_log(slow_ms), all_of_them=slow_ms * 1_000_000 < SLOW_NS)
+            self.tell_answers(slow_log(slow_ms), all_of_them=slow_ms * 1_000_000 < SLOW_NS, all_slow=True)
         self.listeners: list[Listener] = []
         self._connections: set[Connection] = set()
         self._unserved: dict[socket.socket, None] = {}
@@ -174,11 +174,15 @@ class Server:
     def expired_connections(self) -> int:
         return self._dispatcher.expired_connections
 
-    def tell_answers(self, listener: Callable[[Answer], None], *, all_of_them: bool = False) -> None:
-        """From now on `listener` is told of answers on new connections; under load of some, unless it wants all."""
+    def tell_answers(
+        self, listener: Callable[[Answer], None], *, all_of_them: bool = False, all_slow: bool = False
+    ) -> None:
+        """From now on `listener` is told of answers on new connections; under load of some, unless it wants all, or all
+        that took long."""
         self.watch = self.watch or AnswerWatch()
         self.watch.listeners.append(listener)
         self.watch.is_whole |= all_of_them
+        self.watch.wants_slow |= all_slow
 
     def bind(self, addresses: tuple[ListenerAddress, ...]) -> None:
         """Open the sockets; nothing is accepted before `start`."""

@@ -18,7 +18,7 @@ Chunk = Buffer | LogSlice
 class Outbox:
     """What a connection still has to send. `flush` sends as much as the channel takes."""
 
-    __slots__ = ("_channel", "_chunks", "_position", "_send", "sent_bytes")
+    __slots__ = ("_channel", "_chunks", "_position", "_send", "end", "sent_bytes")
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -27,34 +27,30 @@ class Outbox:
         self._position = 0  # how much of a slice at the head has left already
         self.sent_bytes = 0
         """Since the connection began, as far as the channel has taken them."""
+        self.end = 0
+        """What that will be when everything in here has left."""
 
     @property
     def empty(self) -> bool:
         return not self._chunks and not self._channel.unsent
 
-    @property
-    def end(self) -> int:
-        """How many bytes will have left since the connection began when everything in here has."""
-        waiting = 0
-        for chunk in self._chunks:
-            waiting += chunk.length if isinstance(chunk, LogSlice) else len(chunk)
-        return self.sent_bytes - self._position + waiting
-
-    def add(self, chunk: Chunk) -> None:
+    def _add(self, chunk: Chunk) -> None:
         if type(chunk) is LogSlice and chunk.length <= INLINE_SLICE_BYTES_MAX:
             chunk = os.pread(chunk.fd, chunk.length, chunk.position)
         self._chunks.append(chunk)
 
-    def add_response(self, head: bytes, chunks: Sequence[Chunk]) -> None:
+    def add_response(self, head: bytes, chunks: Sequence[Chunk], size: int) -> None:
+        """`size` is that of all chunks."""
+        self.end += len(head) + size
         first = chunks[0]
         if type(first) is not LogSlice and len(first) <= JOINED_BYTES_MAX:  # type: ignore[arg-type]
             self._chunks.append(head + first)  # type: ignore[operator]
         else:
             self._chunks.append(head)
-            self.add(first)
+            self._add(first)
         if len(chunks) > 1:
             for chunk in chunks[1:]:
-                self.add(chunk)
+                self._add(chunk)
 
     def flush(self) -> Waits | None:
         """Send; return what sending has to wait for, None when everything is out. OSError: the peer is gone."""

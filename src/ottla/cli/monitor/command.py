@@ -40,7 +40,13 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla monitor") -> int:
     if args.write_dashboards:
         from ottla.monitoring.dashboards.files import write_files
 
-        for path in write_files(args.write_dashboards):
+        try:
+            written = write_files(args.write_dashboards)
+        except OSError as error:
+            raise CommandError(
+                f"cannot write to {args.write_dashboards}: {error.strerror}; name another folder"
+            ) from None
+        for path in written:
             print(path)
         return 0
     if args.lag is False and args.end_to_end is False:

@@ -59,10 +59,13 @@ class JsonLines(AbstractContextManager["JsonLines"]):
 
 
 class TextLines(AbstractContextManager["TextLines"]):
-    """For logs: how the records do every ten seconds, and each group whose state has changed."""
+    """For logs: how the records do every ten seconds, and each group whose state has changed and was the same at two
+    looks: from one alone, and its first commit, every group seems to have stopped."""
 
     def __init__(self) -> None:
-        self._states: dict[tuple[str, str], Status] = {}
+        self._judged: dict[str, tuple[GroupLag, ...]] = {}
+        self._seen: dict[tuple[str, str], Status] = {}
+        self._told: dict[tuple[str, str], Status] = {}
         self._last = 0.0
 
     def __exit__(self, *_: object) -> None:
@@ -71,13 +74,10 @@ class TextLines(AbstractContextManager["TextLines"]):
     def show(self, monitor: Monitor) -> None:
         now = time.time()
         for watch in monitor.watches:
-            for group in watch.judged:
-                key = (watch.settings.name, group.group)
-                if self._states.get(key, Status.OK) != group.status:
-                    print(
-                        f"{key[0]}: group {group.group} is {group.status.name}, {group.total_lag:,} unread", flush=True
-                    )
-                self._states[key] = group.status
+            if self._judged.get(watch.settings.name) is not watch.judged:  # another look
+                self._judged[watch.settings.name] = watch.judged
+                for group in watch.judged:
+                    self._show_change(watch.settings.name, group)
         if now - self._last >= LINE_EVERY_SECONDS:
             self._last = now
             for end in (each for each in monitor.ends if each.write.good + each.write.bad):
@@ -88,6 +88,15 @@ class TextLines(AbstractContextManager["TextLines"]):
                     f"lost {counts['lost']}, duplicated {counts['duplicated']}, delayed {counts['delayed']}",
                     flush=True,
                 )
+
+    def _show_change(self, cluster: str, group: GroupLag) -> None:
+        key, status = (cluster, group.group), group.status
+        if self._seen.get(key) is status and self._told.get(key, Status.OK) is not status:
+            self._told[key] = status
+            print(
+                f"{cluster}: group {group.group} is {state_text(group).plain}, {group.total_lag:,} unread", flush=True
+            )
+        self._seen[key] = status
 
 
 class LiveTable:

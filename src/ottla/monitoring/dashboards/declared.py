@@ -1,12 +1,13 @@
-"""Every metric that rules and dashboards may ask for: the broker's and the monitor's."""
+"""Every metric that rules and dashboards may ask for: the broker's, the monitor's and those of pipelines."""
 
 import re
 
 from ottla.monitoring.metrics import MONITOR_METRICS
 from ottla.telemetry.catalogue import METRICS
 from ottla.telemetry.metric import Kind, Metric
+from ottla.telemetry.pipelines import PIPELINE_METRICS
 
-DECLARED: dict[str, Metric] = {**METRICS, **MONITOR_METRICS}
+DECLARED: dict[str, Metric] = {**METRICS, **MONITOR_METRICS, **PIPELINE_METRICS}
 OF_PROMETHEUS = frozenset({"up"})
 
 _NAME = re.compile(r"\b[a-z][a-z0-9_]*_[a-z0-9_]+\b|\bup\b")

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from ottla.monitoring import metrics
 from ottla.monitoring.dashboards.declared import is_declared
+from ottla.telemetry import pipelines
 
 _TOPICS = "kafka_server_brokertopicmetrics_"
 _REPLICAS = "kafka_server_replicamanager_"
@@ -130,10 +131,93 @@ _END_TO_END = (
     ),
 )
 
+_OF_QUERY = "{{pipeline}} {{query}}"
+_PIPELINES = (
+    _one("Running", "short", f'count({pipelines.STATE.name}{{state="running"}}) or vector(0)', kind="stat"),
+    _one("Failed", "short", f'count({pipelines.STATE.name}{{state="failed"}}) or vector(0)', kind="stat"),
+    _one("Unread records in all", "short", f"sum({pipelines.LAG.name})", kind="stat"),
+    _one("Dead letters in all", "short", f"sum({pipelines.DEAD_LETTERS.name})", kind="stat"),
+    Panel(
+        "Rows read and written",
+        "wps",
+        (
+            Query(f"sum by (pipeline, query) (rate({pipelines.INPUT_ROWS.name}[5m]))", f"{_OF_QUERY} read"),
+            Query(
+                f"sum by (pipeline, query, sink) (rate({pipelines.SINK_ROWS.name}[5m]))", f"{_OF_QUERY} to {{{{sink}}}}"
+            ),
+        ),
+    ),
+    Panel(
+        "Rows that come, and how fast they could be worked on",
+        "wps",
+        (
+            Query(pipelines.INPUT_RATE.name, f"{_OF_QUERY} come"),
+            Query(pipelines.RATE.name, f"{_OF_QUERY} could be"),
+        ),
+    ),
+    _one("Unread records of each", "short", pipelines.LAG.name, _OF_QUERY),
+    _one("Age of the last batch", "s", f"time() - {pipelines.BATCH_STARTED.name}", _OF_QUERY),
+    _one(
+        "Time of a batch",
+        "s",
+        f"rate({pipelines.BUSY.name}[5m]) / rate({pipelines.BATCHES.name}[5m])",
+        _OF_QUERY,
+    ),
+    _one(
+        "Where batches spend their time",
+        "percentunit",
+        f"sum by (pipeline, query, part) (rate({pipelines.BUSY_PARTS.name}[5m]))",
+        f"{_OF_QUERY} {{{{part}}}}",
+    ),
+    _one("Last batch", "s", pipelines.BATCH_SECONDS.name, _OF_QUERY),
+    _one("Its parts", "s", pipelines.BATCH_PARTS.name, f"{_OF_QUERY} {{{{part}}}}"),
+    _one("Dead letters", "wps", f"rate({pipelines.DEAD_LETTERS.name}[5m])", _OF_QUERY),
+    _one("Restarts", "short", f"increase({pipelines.RESTARTS.name}[15m])", _OF_QUERY),
+    _one("Watermark, behind the clock", "s", f"time() - {pipelines.WATERMARK.name}", _OF_QUERY),
+    _one("Newest event, behind the clock", "s", f"time() - {pipelines.EVENT_TIME.name}", _OF_QUERY),
+    _one("Rows too late", "wps", f"rate({pipelines.LATE_ROWS.name}[5m])", _OF_QUERY),
+    Panel(
+        "Rows of state",
+        "short",
+        (
+            Query(pipelines.STATE_ROWS.name, _OF_QUERY),
+            Query(pipelines.STATE_OPERATOR_ROWS.name, f"{_OF_QUERY} {{{{operator}}}}"),
+        ),
+    ),
+    _one("Memory of state", "bytes", pipelines.STATE_BYTES.name, _OF_QUERY),
+    Panel(
+        "Changes of state",
+        "wps",
+        (
+            Query(f"rate({pipelines.STATE_UPDATES.name}[5m])", f"{_OF_QUERY} written"),
+            Query(f"rate({pipelines.STATE_REMOVALS.name}[5m])", f"{_OF_QUERY} forgotten"),
+        ),
+    ),
+    _one("Time for state in the last batch", "s", pipelines.STATE_PARTS.name, f"{_OF_QUERY} {{{{part}}}}"),
+    Panel(
+        "Heap of the driver",
+        "bytes",
+        (
+            Query(pipelines.HEAP.name, "{{instance}} in use"),
+            Query(pipelines.HEAP_MAX.name, "{{instance}} at most"),
+        ),
+    ),
+    _one("Collecting garbage", "percentunit", f"rate({pipelines.COLLECTING.name}[5m])", "{{instance}}"),
+    Panel(
+        "Executors and tasks",
+        "short",
+        (
+            Query(pipelines.EXECUTORS.name, "{{instance}} executors"),
+            Query(pipelines.RUNNING_TASKS.name, "{{instance}} tasks"),
+        ),
+    ),
+)
+
 DASHBOARDS = (
     Dashboard("ottla-brokers", "Kafka brokers", _BROKERS),
     Dashboard("ottla-lag", "Kafka consumers' lag", _LAG),
     Dashboard("ottla-end-to-end", "Kafka end to end", _END_TO_END),
+    Dashboard("ottla-pipelines", "Pipelines", _PIPELINES),
 )
 
 

@@ -1,4 +1,5 @@
-"""When somebody is to be woken: alert rules for Prometheus, for what operators of Kafka agree on and for the monitor's.
+"""When somebody is to be woken: alert rules for Prometheus, for what operators of Kafka agree on, for what the monitor
+sees and for pipelines.
 
 Each names the metrics that it asks for; one whose metrics nobody declares is left out. Times are long enough for an
 election and a restart, short enough to matter.
@@ -8,6 +9,7 @@ from typing import NamedTuple
 
 from ottla.monitoring import metrics
 from ottla.monitoring.dashboards.declared import is_declared
+from ottla.telemetry import pipelines
 
 CRITICAL = "critical"
 """Records cannot be written or read, or may be lost: wake somebody."""
@@ -99,7 +101,7 @@ _BROKERS = (
         "1m",
         CRITICAL,
         "{{ $labels.instance }} does not answer Prometheus",
-        "is the broker down, or its metrics.listener out of reach?",
+        "is it down, or its listener out of reach (a broker's is metrics.listener)?",
     ),
     Rule(
         "KafkaFileDescriptors",
@@ -130,15 +132,15 @@ _BROKERS = (
 _LAG = (
     Rule(
         "ConsumerGroupStalled",
-        f"max by (cluster, consumer_group) ({metrics.PARTITION_STATUS.name}) == 5",
+        f"count by (cluster, consumer_group) ({metrics.PARTITION_STATUS.name} == 5) > 0",
         "1m",
         CRITICAL,
-        "group {{ $labels.consumer_group }} lives and does not move",
+        "group {{ $labels.consumer_group }} lives and does not move in {{ $value }} partitions",
         "`ottla consumer-groups --describe --group GROUP`: which member has the partition, and what does its log say?",
     ),
     Rule(
         "ConsumerGroupStopped",
-        f"max by (cluster, group) ({metrics.EXPORTED_PARTITION_STATUS.name}) == 5",
+        f"count by (cluster, group) ({metrics.EXPORTED_PARTITION_STATUS.name} == 5) > 0",
         "2m",
         CRITICAL,
         "group {{ $labels.group }} does not commit any more, and records wait for it",
@@ -146,7 +148,7 @@ _LAG = (
     ),
     Rule(
         "ConsumerGroupRewound",
-        f"max by (cluster, consumer_group) ({metrics.PARTITION_STATUS.name}) == 6",
+        f"count by (cluster, consumer_group) ({metrics.PARTITION_STATUS.name} == 6) > 0",
         "0m",
         WARNING,
         "group {{ $labels.consumer_group }} went back to records that it has had",
@@ -201,7 +203,7 @@ _END_TO_END = (
         f"increase({metrics.LOST.name}[10m]) > 0",
         "0m",
         CRITICAL,
-        "{{ $value }} acknowledged records of {{ $labels.name }} are gone",
+        'about {{ printf "%.0f" $value }} acknowledged records of {{ $labels.name }} are gone',
         "see the brokers' logs for unclean elections and truncation; check min.insync.replicas",
     ),
     # A budget that is used up in two days, or in five: seen over a long time to be sure, over a short one to end soon.
@@ -211,7 +213,7 @@ _END_TO_END = (
         f'{metrics.BURN_RATE.name}{{window="5m"}} > 14.4',
         "0m",
         CRITICAL,
-        "{{ $labels.sli }} of {{ $labels.name }} uses up its error budget {{ $value }} times too fast",
+        "{{ $labels.sli }} of {{ $labels.name }} uses up its error budget {{ $value | humanize }} times too fast",
         "`ottla monitor` shows which partition and which leader it is",
     ),
     Rule(
@@ -220,7 +222,7 @@ _END_TO_END = (
         f'{metrics.BURN_RATE.name}{{window="30m"}} > 6',
         "0m",
         WARNING,
-        "{{ $labels.sli }} of {{ $labels.name }} uses up its error budget {{ $value }} times too fast",
+        "{{ $labels.sli }} of {{ $labels.name }} uses up its error budget {{ $value | humanize }} times too fast",
         "`ottla monitor` shows which partition and which leader it is",
     ),
     Rule(
@@ -233,7 +235,83 @@ _END_TO_END = (
     ),
 )
 
-GROUPS: dict[str, tuple[Rule, ...]] = {"kafka-brokers": _BROKERS, "kafka-lag": _LAG, "kafka-end-to-end": _END_TO_END}
+_QUERY = "{{ $labels.query }} of pipeline {{ $labels.pipeline }}"
+_PIPELINES = (
+    Rule(
+        "PipelineFailed",
+        f'{pipelines.STATE.name}{{state="failed"}} == 1',
+        "0m",
+        CRITICAL,
+        f"query {_QUERY} has failed and is not started again",
+        "`ottla pipeline status FILE` says why; mend it, and run it again: it goes on where it was",
+    ),
+    Rule(
+        "PipelineRestarts",
+        f"increase({pipelines.RESTARTS.name}[15m]) > 2",
+        "0m",
+        WARNING,
+        f'query {_QUERY} was started again about {{{{ printf "%.0f" $value }}}} times in a quarter of an hour',
+        "`ottla pipeline status FILE` has the last error: is what it reads from or writes to there?",
+    ),
+    # A long batch is not a standstill: it shows in Spark's tasks.
+    Rule(
+        "PipelineStalled",
+        f"{pipelines.LAG.name} > 0 and increase({pipelines.BATCHES.name}[10m]) == 0"
+        f" and on (instance) max_over_time({pipelines.RUNNING_TASKS.name}[10m]) == 0",
+        "5m",
+        CRITICAL,
+        f"query {_QUERY} finishes no batch, and {{{{ $value }}}} records wait for it",
+        "`ottla pipeline status FILE`: does it run, and what is its last error?",
+    ),
+    Rule(
+        "PipelineFallsBehind",
+        f"min_over_time({pipelines.LAG.name}[30m]) > 0 and deriv({pipelines.LAG.name}[30m]) > 0",
+        "15m",
+        WARNING,
+        f"query {_QUERY} works more slowly than others write",
+        "see in which part its batches spend their time; more partitions and cores, larger `limits: max_records`",
+    ),
+    Rule(
+        "PipelineDeadLetters",
+        f"increase({pipelines.DEAD_LETTERS.name}[10m]) > 0",
+        "0m",
+        WARNING,
+        f'query {_QUERY} could not use about {{{{ printf "%.0f" $value }}}} records in the last ten minutes',
+        "read its dead letters, where each says why; then `ottla pipeline replay-dead-letters FILE`",
+    ),
+    Rule(
+        "PipelineLateRows",
+        f"rate({pipelines.LATE_ROWS.name}[15m]) / rate({pipelines.INPUT_ROWS.name}[15m]) > 0.01",
+        "15m",
+        WARNING,
+        f"{{{{ $value | humanizePercentage }}}} of the rows of {_QUERY} come behind its watermark and are left out",
+        "a longer `delay` of its watermark keeps state for longer and loses fewer; or who sends them late?",
+    ),
+    Rule(
+        "PipelineWatermarkStands",
+        f"rate({pipelines.INPUT_ROWS.name}[30m]) > 0 and changes({pipelines.WATERMARK.name}[30m]) == 0",
+        "15m",
+        WARNING,
+        f"the watermark of {_QUERY} does not move though rows come: no window closes, and state only grows",
+        "do events carry their times, and has one source of several gone silent? The slowest of them holds it back",
+    ),
+    # What is in use right after a collection is the least of some minutes.
+    Rule(
+        "PipelineMemory",
+        f"min_over_time({pipelines.HEAP.name}[15m]) / {pipelines.HEAP_MAX.name} > 0.85",
+        "5m",
+        WARNING,
+        "Spark's driver at {{ $labels.instance }} uses {{ $value | humanizePercentage }} of its heap",
+        "give it more (`--conf spark.driver.memory=4g`); if it is state that grows, shorten watermarks and windows",
+    ),
+)
+
+GROUPS: dict[str, tuple[Rule, ...]] = {
+    "kafka-brokers": _BROKERS,
+    "kafka-lag": _LAG,
+    "kafka-end-to-end": _END_TO_END,
+    "ottla-pipelines": _PIPELINES,
+}
 
 
 def written() -> dict[str, list[Rule]]:

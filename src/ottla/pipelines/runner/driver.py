@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,11 @@ from ottla.http.address import LOOPBACK, HttpAddress
 from ottla.http.thread import HttpThread
 from ottla.pipelines.runner.deploy import deploy
 from ottla.pipelines.runner.deployment import Deployment
+from ottla.pipelines.runner.spark_figures import spark_figures
 from ottla.pipelines.runner.state_folder import StateFolder
 from ottla.pipelines.runner.status import status_document
 from ottla.pipelines.runner.supervisor import Event, Supervisor
+from ottla.telemetry.metric import Metric
 
 if TYPE_CHECKING:
     from ottla.http.application import Served
@@ -81,10 +83,13 @@ class Driver:
     def _status_api(self) -> "Served":
         from ottla.pipelines.runner.status_api import status_api  # noqa: PLC0415 - the thread's to import
 
-        return status_api(self._status, self.stop)
+        return status_api(self._status, self.stop, self._spark_figures)
 
     def _status(self) -> dict[str, Any] | None:
         return None if self._supervisor is None else status_document(self._supervisor)
+
+    def _spark_figures(self) -> Mapping[Metric, float]:
+        return {} if self._supervisor is None else spark_figures(self._supervisor.spark)
 
 
 class _PipelineFolders:

@@ -1,12 +1,12 @@
 """What the pipelines of a driver count, as text for Prometheus: made of the status document. Pure."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ottla.telemetry.metric import Kind, Metric, Row, Table
+from ottla.telemetry import pipelines
+from ottla.telemetry.metric import Metric, Row, Table
 from ottla.telemetry.prometheus import render
 
-_QUERY = ("pipeline", "query")
 Document = dict[str, Any]
 Read = Callable[[Document], Iterator[tuple[tuple[str, ...], float | None]]]
 """Further labels and values of one query; None: it is not known yet."""
@@ -30,33 +30,38 @@ def _state(query: Document) -> Iterator[tuple[tuple[str, ...], float | None]]:
     yield (query["state"],), 1.0
 
 
-def _metric(name: str, kind: Kind, unit: str, doc: str, *labels: str) -> Metric:
-    return Metric(f"ottla_pipeline_{name}", "", "", kind, unit, doc, (*_QUERY, *labels))
-
-
-PIPELINE_METRICS: dict[Metric, Read] = {
-    _metric("state", Kind.GAUGE, "1", "In which state a query is: the label says it.", "state"): _state,
-    _metric("batches_total", Kind.COUNTER, "batches", "Batches that are complete."): _value("batches"),
-    _metric("input_rows_total", Kind.COUNTER, "rows", "Rows read from sources."): _value("input_rows"),
-    _metric("sink_rows_total", Kind.COUNTER, "rows", "Rows written, by sink.", "sink"): _each("sink_rows"),
-    _metric("dead_letters_total", Kind.COUNTER, "records", "Records sent to the dead letters."): _value("dead_letters"),
-    _metric("late_rows_total", Kind.COUNTER, "rows", "Rows that came behind the watermark."): _value("late_rows"),
-    _metric("restarts_total", Kind.COUNTER, "restarts", "How often it was started again."): _value("restarts"),
-    _metric("lag_records", Kind.GAUGE, "records", "Records of its topics that it has not read."): _value("lag"),
-    _metric("rows_per_second", Kind.GAUGE, "rows/s", "Speed of the last batch."): _value("rows_per_second"),
-    _metric("batch_seconds", Kind.GAUGE, "s", "How long the last batch took."): _value("batch_seconds"),
-    _metric(
-        "batch_part_seconds", Kind.GAUGE, "s", "How long each part of the last batch took, in Spark's words.", "part"
-    ): _each("batch_parts"),
-    _metric("state_rows", Kind.GAUGE, "rows", "Rows that stateful steps keep."): _value("state_rows"),
-    _metric("state_bytes", Kind.GAUGE, "bytes", "Memory that they take."): _value("state_bytes"),
+OF_QUERIES: dict[Metric, Read] = {
+    pipelines.STATE: _state,
+    pipelines.BATCHES: _value("batches"),
+    pipelines.SINK_ROWS: _each("sink_rows"),
+    pipelines.DEAD_LETTERS: _value("dead_letters"),
+    pipelines.RESTARTS: _value("restarts"),
+    pipelines.LAG: _value("lag"),
+    pipelines.INPUT_ROWS: _value("input_rows"),
+    pipelines.INPUT_RATE: _value("input_rows_per_second"),
+    pipelines.RATE: _value("rows_per_second"),
+    pipelines.BATCH_STARTED: _value("batch_started"),
+    pipelines.BATCH_SECONDS: _value("batch_seconds"),
+    pipelines.BATCH_PARTS: _each("batch_parts"),
+    pipelines.BUSY: _value("busy_seconds"),
+    pipelines.BUSY_PARTS: _each("busy_parts"),
+    pipelines.STATE_ROWS: _value("state_rows"),
+    pipelines.STATE_BYTES: _value("state_bytes"),
+    pipelines.STATE_OPERATOR_ROWS: _each("state_operators"),
+    pipelines.STATE_PARTS: _each("state_parts"),
+    pipelines.STATE_UPDATES: _value("state_updates"),
+    pipelines.STATE_REMOVALS: _value("state_removals"),
+    pipelines.WATERMARK: _value("watermark_seconds"),
+    pipelines.EVENT_TIME: _value("event_time_max_seconds"),
+    pipelines.LATE_ROWS: _value("late_rows"),
 }
 
 
-def metrics_text(document: Document, *, openmetrics: bool = False) -> str:
-    return render(
-        [_table(metric, read, document) for metric, read in PIPELINE_METRICS.items()], openmetrics=openmetrics
-    )
+def metrics_text(document: Document, spark: Mapping[Metric, float] | None = None, *, openmetrics: bool = False) -> str:
+    """`spark`: what Spark says of itself; nothing while it is not asked."""
+    tables = [_table(metric, read, document) for metric, read in OF_QUERIES.items()]
+    tables += [Table((metric,), [((), (value,))]) for metric, value in (spark or {}).items()]
+    return render(tables, openmetrics=openmetrics)
 
 
 def _table(metric: Metric, read: Read, document: Document) -> Table:

@@ -3,9 +3,11 @@
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -19,22 +21,60 @@ from ottla.spark.errors import InvalidOption
 from ottla.spark.reading.offsets import read_checkpointed
 
 LAG_SECONDS = 1.0
+STATE_PARTS = {"update": "allUpdatesTimeMs", "remove": "allRemovalsTimeMs", "commit": "commitTimeMs"}
+"""What can be done to state, and what Spark calls the time that it took."""
+
+
+@dataclass
+class StateProgress:
+    """What stateful steps keep, and what has been done to it."""
+
+    rows: int = 0
+    bytes: int = 0
+    by_operator: dict[str, int] = field(default_factory=dict)
+    """Rows, by Spark's name of what keeps them."""
+    parts: dict[str, float] = field(default_factory=dict)
+    """Seconds of all tasks of the last batch."""
+    updates: int = 0
+    removals: int = 0
+    late_rows: int = 0
+
+    def add(self, operators: Sequence[Mapping[str, Any]]) -> None:
+        def total(name: str) -> int:
+            return sum(int(each.get(name) or 0) for each in operators)
+
+        self.rows, self.bytes = total("numRowsTotal"), total("memoryUsedBytes")
+        rows = Counter[str]()
+        for each in operators:
+            rows[str(each.get("operatorName", "state"))] += int(each.get("numRowsTotal") or 0)
+        self.by_operator = dict(rows)
+        self.parts = {part: total(name) / 1000 for part, name in STATE_PARTS.items()} if operators else {}
+        self.updates += total("numRowsUpdated")
+        self.removals += total("numRowsRemoved")
+        self.late_rows += total("numRowsDroppedByWatermark")
 
 
 @dataclass
 class QueryProgress:
-    """Since the query was started in this run. Rows per second and batch times are those of the last batch."""
+    """Since the query was started in this run. Rows per second and batch times are those of the last batch.
+
+    Others read it meanwhile, so a dictionary that has been given out is replaced and never changed."""
 
     batch: int | None = None
     input_rows: int = 0
+    input_rows_per_second: float = 0.0
+    """How fast they came: since the batch before it began. 0 for the first."""
     rows_per_second: float = 0.0
+    batch_started: float | None = None
     batch_seconds: float = 0.0
     batch_parts: dict[str, float] = field(default_factory=dict)
     """Seconds of that time, by what Spark calls its parts."""
-    state_rows: int = 0
-    state_bytes: int = 0
-    late_rows: int = 0
+    busy_seconds: float = 0.0
+    busy_parts: dict[str, float] = field(default_factory=dict)
+    """The same of all batches together."""
+    state: StateProgress = field(default_factory=StateProgress)
     watermark: str | None = None
+    event_time_max: float | None = None
     positions: dict[TopicPartition, int] = field(default_factory=dict)
     """Where the topics have been read up to."""
     run: str = ""
@@ -51,17 +91,29 @@ class QueryProgress:
         rows = int(report.get("numInputRows") or 0) // scans  # Spark counts a record as often as the plan reads it
         self.batch = int(report["batchId"])
         self.input_rows += rows
+        self.input_rows_per_second = float(report.get("inputRowsPerSecond") or 0.0) / scans
+        self.batch_started = seconds_of(report.get("timestamp"))
         parts = {name: int(took_ms) / 1000 for name, took_ms in (report.get("durationMs") or {}).items()}
         self.batch_seconds = parts.pop("triggerExecution", 0.0)
         self.batch_parts = parts
+        self.busy_seconds += self.batch_seconds
+        self.busy_parts = {
+            name: self.busy_parts.get(name, 0.0) + parts.get(name, 0.0) for name in self.busy_parts | parts
+        }
         self.rows_per_second = rows / self.batch_seconds if self.batch_seconds else 0.0
-        states = report.get("stateOperators") or []
-        self.state_rows = sum(int(state.get("numRowsTotal") or 0) for state in states)
-        self.state_bytes = sum(int(state.get("memoryUsedBytes") or 0) for state in states)
-        self.late_rows += sum(int(state.get("numRowsDroppedByWatermark") or 0) for state in states)
-        self.watermark = (report.get("eventTime") or {}).get("watermark", self.watermark)
-        for source in report.get("sources") or []:
-            self.positions.update(_positions(source.get("endOffset")))
+        self.state.add(report.get("stateOperators") or [])
+        times = report.get("eventTime") or {}
+        self.watermark = times.get("watermark", self.watermark)
+        newest = seconds_of(times.get("max"))
+        if newest is not None:
+            self.event_time_max = max(newest, self.event_time_max or newest)
+        ends = [_positions(source.get("endOffset")) for source in report.get("sources") or []]
+        self.positions = {partition: at for each in (self.positions, *ends) for partition, at in each.items()}
+
+
+def seconds_of(moment: str | None) -> float | None:
+    """Since 1970, of a moment as Spark writes it. None where there is none: 1970 itself is how a watermark begins."""
+    return (datetime.fromisoformat(moment).timestamp() or None) if moment else None
 
 
 def _positions(offset: Any) -> dict[TopicPartition, int]:

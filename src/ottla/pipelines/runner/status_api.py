@@ -1,6 +1,6 @@
 """HTTP for machines: GET /status, /healthz and /metrics, POST /stop (?pipeline=NAME for one of several)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -11,14 +11,20 @@ from starlette.routing import Route
 
 from ottla.http.application import Served, application, json_answer
 from ottla.pipelines.runner.metrics import metrics_text
+from ottla.telemetry.metric import Metric
 from ottla.telemetry.prometheus import OPENMETRICS, TEXT
 
 PAGE_HEADER = "X-Ottla"
 """A page in somebody's browser can post to loopback, but not with this header and without being asked."""
 
 
-def status_api(status: Callable[[], dict[str, Any] | None], stop: Callable[[str | None], None]) -> Served:
-    """Serves what `status` returns (None: nothing runs yet); `stop` is told the name of a pipeline, or None for all."""
+def status_api(
+    status: Callable[[], dict[str, Any] | None],
+    stop: Callable[[str | None], None],
+    spark: Callable[[], Mapping[Metric, float]] = dict,
+) -> Served:
+    """Serves what `status` returns (None: nothing runs yet), and `spark` says of itself; `stop` is told the name of a
+    pipeline, or None for all."""
 
     def document() -> dict[str, Any]:
         found = status()
@@ -37,7 +43,7 @@ def status_api(status: Callable[[], dict[str, Any] | None], stop: Callable[[str 
 
     def show_metrics(request: Request) -> Response:
         openmetrics = "application/openmetrics-text" in request.headers.get("accept", "")
-        text = metrics_text(document(), openmetrics=openmetrics)
+        text = metrics_text(document(), spark(), openmetrics=openmetrics)
         return Response(text, headers={"content-type": OPENMETRICS if openmetrics else TEXT})
 
     def stop_pipelines(request: Request) -> Response:

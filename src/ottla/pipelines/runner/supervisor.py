@@ -141,7 +141,7 @@ class Supervisor:
     ) -> None:
         self.book = ProgressBook()
         self.pipelines = [_supervised(deployment) for deployment in deployments]
-        self._spark = spark
+        self.spark = spark
         self._once = once
         self._tell = tell
         self._wake = threading.Event()
@@ -216,7 +216,7 @@ class Supervisor:
             if not pipeline.prepared:
                 prepare_topics(pipeline.deployment)
                 pipeline.prepared = True
-            query.started = start_query(query.plan, pipeline.deployment, self._spark, once=self._once)
+            query.started = start_query(query.plan, pipeline.deployment, self.spark, once=self._once)
         except (OttlaError, PySparkException, OSError) as error:
             passing = isinstance(error, ClientError | OSError) and not isinstance(error, PipelineError)
             judged = judge(f"{type(error).__name__}: {error}")

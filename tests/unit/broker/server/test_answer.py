@@ -10,7 +10,7 @@ from ottla.broker.handlers.context import NO_RESPONSE, Call, Parked, Raw
 from ottla.broker.handlers.fetching import packing as fetch_packing
 from ottla.broker.handlers.producing import packing as produce_packing
 from ottla.broker.server import request_log
-from ottla.broker.server.answer import Answer
+from ottla.broker.server.answer import SLOW_NS, Answer
 from ottla.broker.session import Session
 from ottla.protocol.apis import API, ApiKey
 from ottla.protocol.codec import decode
@@ -95,6 +95,33 @@ def test_an_answer_is_sent_when_its_last_byte_is(by_hand: ByHand) -> None:
     by_hand.now_ns = 20
     by_hand.loop.writable()
     assert [answer.sent_ns for answer in by_hand.answered] == [10, 20]
+
+
+# Watching
+
+
+def told_of(by_hand: ByHand, took_ns: int, requests: int) -> list[int]:
+    """So many requests in half a second, each after the other; the weights of those that were told of."""
+    by_hand.answered.clear()
+    by_hand.dispatcher.on_dispatch = lambda: setattr(by_hand, "now_ns", by_hand.now_ns + took_ns)
+    for _ in range(requests):
+        by_hand.arrive(FIRST)
+    by_hand.watch.half_second_is_over()
+    return [answer.weight for answer in by_hand.answered]
+
+
+def test_of_many_requests_one_in_eight_stands_for_the_others_and_none_that_took_long_is_missed(by_hand: ByHand) -> None:
+    assert told_of(by_hand, 10, 600) == [1] * 600
+    assert told_of(by_hand, 10, 800) == [8] * 100
+    assert told_of(by_hand, SLOW_NS, 30) == [1] * 30
+
+
+@pytest.mark.parametrize("wanted", ["nothing", "wants_slow", "is_whole"])
+def test_of_many_that_took_long_too_unless_somebody_wants_them_all(by_hand: ByHand, wanted: str) -> None:
+    if wanted != "nothing":
+        setattr(by_hand.watch, wanted, True)
+    assert told_of(by_hand, SLOW_NS, 600) == [1] * 600
+    assert told_of(by_hand, SLOW_NS, 800) == ([8] * 100 if wanted == "nothing" else [1] * 800)
 
 
 # Muting
