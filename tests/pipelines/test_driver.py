@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pipelines.world import SCHEMA, read_committed
+from tests.committed import read_committed
+from tests.pipelines.world import SCHEMA
 from tests.spark.feeding import Records, create_topic
 
 from ottla.pipelines.runner.state_folder import StateFolder
