@@ -23,6 +23,7 @@ from ottla.broker.coordination.markers import LocalMarkers
 from ottla.broker.coordination.partition_log import PartitionLog
 from ottla.broker.coordination.remote_markers import ClusterMarkers
 from ottla.broker.coordination.runtime import GroupCoordinator
+from ottla.broker.coordination.sending import InterBroker
 from ottla.broker.coordination.transaction_partitions import ClusterTransactionPartitions
 from ottla.broker.coordination.transaction_runtime import TransactionCoordinator
 from ottla.broker.handlers.context import Broker
@@ -143,13 +144,8 @@ class Node:
         self._jobs: Jobs | None = None
 
     def _build_transactions(self) -> None:
-        self.markers = ClusterMarkers(
-            self.node_id,
-            LocalMarkers(self.partitions, self.groups, self.store, self.clock),
-            self.store,
-            self.peers,
-            lambda: self.config.broker,
-        )
+        others = InterBroker(self.node_id, self.store, self.peers, lambda: self.config.broker)
+        self.markers = ClusterMarkers(LocalMarkers(self.partitions, self.groups, self.store, self.clock), others)
         self.transactions = TransactionCoordinator(
             PartitionLog(self.partitions, self.store, self.clock, TRANSACTION_STATE),
             lambda: self.config.broker,
@@ -161,9 +157,7 @@ class Node:
             CoordinatorKind.GROUP: CoordinatorEntry(self.groups, self.controller.ensure_offsets_topic),
             CoordinatorKind.TRANSACTION: CoordinatorEntry(self.transactions, self.controller.ensure_transactions_topic),
         }
-        self.transaction_partitions = ClusterTransactionPartitions(
-            self.node_id, self.transactions, self.store, self.peers, lambda: self.config.broker
-        )
+        self.transaction_partitions = ClusterTransactionPartitions(self.transactions, others)
 
     def _log_manager(self, settings: BrokerSettings, disk: Disk | None) -> LogManager:
         return LogManager(
