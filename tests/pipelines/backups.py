@@ -1,5 +1,6 @@
 """What tests of backups share: records of every kind, and a place with who is told about it."""
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +22,8 @@ from ottla.pipelines.backup.work import Here, Tasks
 from ottla.spark.connections import shared_cluster
 from ottla.testing.load import quiet
 
-EARLY = 1_600_000_000_000
+EARLY = int(time.time() - 3_600) * 1_000
+"""Another time than that of the writing, and none that a broker which looks after old segments would delete."""
 
 
 def contents(bootstrap: str, topic: str, partition: int = 0) -> list[tuple[object, ...]]:

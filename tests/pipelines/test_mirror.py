@@ -1,7 +1,6 @@
 """Mirrors between two real clusters: records, gaps, topics that come later, settings, groups, loops."""
 
 import contextlib
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ import msgspec
 import pytest
 from confluent_kafka import Producer
 from tests.committed import Record, read_committed
+from tests.pipelines.backups import EARLY
 from tests.pipelines.two_clusters import TwoClusters, asks, driver
 
 from ottla.client import admin
@@ -32,9 +32,6 @@ from ottla.testing.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-EARLY = int(time.time() - 3_600) * 1_000
-"""Another time than that of the writing, and none that a broker which looks after old segments would delete."""
 
 
 @dataclass
