@@ -1,5 +1,6 @@
 """The two brokers under test behind one interface, and what the kernel says they used."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -31,9 +32,16 @@ class OttlaBroker:
     name = "Ottla"
 
     def __init__(
-        self, directory: Path, *, settings: Mapping[str, str] | None = None, more_listeners: Sequence[str] = ()
+        self,
+        directory: Path,
+        *,
+        settings: Mapping[str, str] | None = None,
+        more_listeners: Sequence[str] = (),
+        source: Path | None = None,
     ) -> None:
+        """`source` has the package, if it is another than the installed one."""
         self._directory = directory
+        self._variables = {**os.environ, "PYTHONPATH": str(source)} if source else None
         self._settings = dict(settings or {})
         self._more_listeners = more_listeners
         self.port = free_port()
@@ -55,7 +63,7 @@ class OttlaBroker:
         words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
         with open(self._directory / "server.log", "ab") as log:
             self._process = subprocess.Popen(
-                [program, "broker", *words], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                [program, "broker", *words], stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self._variables
             )
 
     def stop(self) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from compat.peer.kafka import Kafka
-from tests.pipelines.backups import At, Backups, cluster_at, contents, first_unread, messages, send
+from tests.committed import read_committed
+from tests.pipelines.backups import At, Backups, cluster_at, contents, first_unread, send
 
 from ottla.client import admin
 from ottla.client.groups import commit_offsets, group_offsets
@@ -50,7 +51,7 @@ def test_a_backup_of_one_is_restored_in_the_other(
         assert done.problems == []
         offsets = {at: loop.run(group_offsets(cluster_at(where), f"{name}.g")) for at, where in _named(source, target)}
         for topic in topics:
-            ours, theirs = messages(source, topic), messages(target, topic)
+            ours, theirs = read_committed(source, topic), read_committed(target, topic)
             assert contents(target, topic) == contents(source, topic)
             assert (ours == theirs) == (topic == topics[0]), "offsets stay the same where the log has no gaps"
             unread = first_unread(ours, offsets["source"][At(topic, 0)].offset)

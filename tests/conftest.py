@@ -13,6 +13,9 @@ from ottla.testing.running import brokers_wanted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from ottla.testing.registry import RunningRegistry
+    from ottla.testing.running import RunningBroker
+
 _counter = itertools.count(1)
 
 # Every JVM of a test lives for seconds or minutes on few cores: its second compiler and its parallel collector would
@@ -59,3 +62,12 @@ def spark() -> "Iterator[SparkSession]":
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def registry_process(ottla_broker: "RunningBroker") -> "Iterator[RunningRegistry]":
+    """One schema registry for the session; tests keep apart by the names of their subjects."""
+    from ottla.testing.registry import registry
+
+    with registry(ottla_broker.bootstrap) as running:
+        yield running

@@ -47,6 +47,13 @@ def test_packages_without_spark_are_enough_for_a_broker() -> None:
     assert spark.mend == "run `pip install --upgrade 'ottla[spark]'`"
 
 
+def test_nobody_needs_kerberos_to_be_well() -> None:
+    (finding,) = judge_packages(["gssapi>=1.8; extra == 'gssapi'"], {})
+    assert (finding.state, finding.found) == (State.SKIPPED, "not installed: only logins by Kerberos need it")
+    (finding,) = judge_packages(["gssapi>=1.8; extra == 'gssapi'"], {"gssapi": "1.7"})
+    assert finding.state is State.FAIL
+
+
 def test_a_spark_that_is_half_there_or_too_new_must_be_mended() -> None:
     _, missing = judge_packages(WANTED, {"rich": "14.0", "pyspark": "4.3.0"})
     _, outdated = judge_packages(WANTED, {"rich": "14.0", "pyspark": "4.3.0", "pandas": "3.0.1"})

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
-from tests.pipelines.world import read_committed
+from tests.committed import read_committed
 from tests.spark.feeding import create_topic
 
 from ottla.cli.main import main

@@ -1,11 +1,13 @@
 """What tests of backups share: records of every kind, and a place with who is told about it."""
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
+from tests.committed import Record, read_committed
 
 from ottla.client.settings import client_settings
 from ottla.model.names import TopicPartition as At
@@ -20,42 +22,12 @@ from ottla.pipelines.backup.work import Here, Tasks
 from ottla.spark.connections import shared_cluster
 from ottla.testing.load import quiet
 
-EARLY = 1_600_000_000_000
-
-
-@dataclass(frozen=True)
-class Message:
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
-    timestamp: int
-
-    def content(self) -> tuple[object, ...]:
-        return self.key, self.value, self.headers, self.timestamp
-
-
-def messages(bootstrap: str, topic: str, partition: int = 0) -> list[Message]:
-    """What a reader of committed records sees."""
-    settings = {
-        "bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_committed",
-        "enable.auto.commit": False, "enable.partition.eof": True, "auto.offset.reset": "earliest",
-    }  # fmt: skip
-    consumer = Consumer(settings, logger=quiet)
-    consumer.assign([TopicPartition(topic, partition, 0)])
-    found: list[Message] = []
-    while True:
-        for each in consumer.consume(1_000, 0.1):
-            if each.error() is not None:
-                consumer.close()
-                return found
-            found.append(
-                Message(each.offset() or 0, each.key(), each.value(), tuple(each.headers() or ()), each.timestamp()[1])
-            )
+EARLY = int(time.time() - 3_600) * 1_000
+"""Another time than that of the writing, and none that a broker which looks after old segments would delete."""
 
 
 def contents(bootstrap: str, topic: str, partition: int = 0) -> list[tuple[object, ...]]:
-    return [each.content() for each in messages(bootstrap, topic, partition)]
+    return [each.content() for each in read_committed(bootstrap, topic, partition)]
 
 
 def send(
@@ -135,10 +107,10 @@ def cluster_at(bootstrap: str) -> Any:
     return shared_cluster(client_settings({"bootstrap.servers": bootstrap}))
 
 
-def first_unread(found: Sequence[Message], offset: int) -> list[tuple[object, ...]]:
+def first_unread(found: Sequence[Record], offset: int) -> list[tuple[object, ...]]:
     return [each.content() for each in found if each.offset >= offset]
 
 
 __all__ = [
-    "EARLY", "At", "Backups", "Message", "cluster_at", "contents", "first_unread", "messages", "send",
+    "EARLY", "At", "Backups", "cluster_at", "contents", "first_unread", "send",
 ]  # fmt: skip

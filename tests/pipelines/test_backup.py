@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 import pytest
-from tests.pipelines.backups import EARLY, At, Backups, cluster_at, contents, first_unread, messages, send
+from tests.committed import read_committed
+from tests.pipelines.backups import EARLY, At, Backups, cluster_at, contents, first_unread, send
 from tests.pipelines.two_clusters import MAIN, ROOT, TwoClusters, asks, driver
 
 from ottla.cli.main import main
@@ -81,7 +82,9 @@ def test_everything_comes_back_with_groups_at_the_next_record(
     both = clusters
     topics = fill(both, name)
     places = [At(topic, partition) for topic, count in topics.items() for partition in range(count)]
-    ends = {at: (messages(both.east, *at)[-1].offset + 1 if not at.topic.endswith("empty") else 0) for at in places}
+    ends = {
+        at: (read_committed(both.east, *at)[-1].offset + 1 if not at.topic.endswith("empty") else 0) for at in places
+    }
     east, west = cluster_at(both.east), cluster_at(both.west)
     groups = {f"{name}.g{share}": {at: end * share // 7 for at, end in ends.items()} for share in range(8)}
     for group, offsets in groups.items():
@@ -93,7 +96,7 @@ def test_everything_comes_back_with_groups_at_the_next_record(
     assert next(group for group in manifest.groups if group.group == f"{name}.ahead").offsets[0].offset == 300
     found = working.verify()
     assert found.problems == []
-    assert found.records == manifest.records == sum(len(messages(both.east, *at)) for at in places)
+    assert found.records == manifest.records == sum(len(read_committed(both.east, *at)) for at in places)
 
     done = working.restore(manifest, both.west, RestoreRequest(groups=f"{re.escape(name)}.*"))
     assert done.problems == []
@@ -101,7 +104,7 @@ def test_everything_comes_back_with_groups_at_the_next_record(
     same = {topic.target.removeprefix(f"{name}."): topic.same for topic in done.plan.topics}
     assert same == {"plain": True, "transactional": False, "expiring": False, "empty": True}
     for at in places:
-        source, target = messages(both.east, *at), messages(both.west, *at)
+        source, target = read_committed(both.east, *at), read_committed(both.west, *at)
         assert [each.content() for each in target] == [each.content() for each in source]
         if at.topic == f"{name}.plain":
             assert target == source, "offsets, too"
@@ -127,10 +130,10 @@ def test_parquet_is_rows_for_anybody_and_raw_is_the_log(
     backups.take(re.escape(topic))
     rows = spark.read.parquet(f"{backups.place.root}/data/*/{topic}/*/*.parquet").orderBy("offset").collect()
     assert [(row.offset, row.key, row.value, int(row.timestamp.timestamp() * 1000)) for row in rows] == [
-        (each.offset, each.key, each.value, each.timestamp) for each in messages(both.east, topic)
+        (each.offset, each.key, each.value, each.timestamp_ms) for each in read_committed(both.east, topic)
     ]
     assert [[(header.key, header.value) for header in row.headers or []] for row in rows] == [
-        [*each.headers] for each in messages(both.east, topic)
+        [*each.headers] for each in read_committed(both.east, topic)
     ]
     assert {(row.topic, row.partition, row.timestamp_type) for row in rows} == {(topic, 0, 0)}
 
@@ -195,7 +198,7 @@ def test_gaps_of_compaction_and_times_of_the_log(
 
     def is_compacted() -> bool:
         send(bootstrap, topic, range(2, 5), later_ms=next(times))  # begins a segment: the last one is not compacted
-        found = messages(bootstrap, topic)
+        found = read_committed(bootstrap, topic)
         return found[-1].offset + 1 - len(found) > 30
 
     wait_until(is_compacted, "the cleaner has been there", seconds=60)
@@ -207,8 +210,8 @@ def test_gaps_of_compaction_and_times_of_the_log(
     done = working.restore(manifest, bootstrap, RestoreRequest(prefix="new.", hold_retention=True))
     assert done.records == manifest.records
     assert contents(bootstrap, f"new.{name}.times") == contents(bootstrap, f"{name}.times")
-    last = {each.key: each.content() for each in messages(bootstrap, topic)}
-    assert {each.key: each.content() for each in messages(bootstrap, f"new.{topic}")} == last
+    last = {each.key: each.content() for each in read_committed(bootstrap, topic)}
+    assert {each.key: each.content() for each in read_committed(bootstrap, f"new.{topic}")} == last
     (restored, _) = done.plan.topics
     assert not restored.same
 
@@ -279,7 +282,7 @@ def test_a_run_that_was_killed_leaves_no_backup_and_is_gone_on_with(
     assert working.catalogue().unfinished == {}
     assert working.verify().problems == []
     assert manifest.records == sum(
-        len(messages(both.west, topic, at)) for topic in topics for at in range(topics[topic])
+        len(read_committed(both.west, topic, at)) for topic in topics for at in range(topics[topic])
     )
 
 
@@ -308,7 +311,7 @@ def test_a_restore_that_was_killed_goes_on_and_writes_nothing_twice(
         for partition in range(count):
             assert contents(both.west, topic, partition) == contents(both.east, topic, partition)
     place = loop.run(group_offsets(cluster_at(both.west), f"{name}.g"))[At(f"{name}.transactional", 0)].offset
-    source, target = (messages(bootstrap, f"{name}.transactional") for bootstrap in (both.east, both.west))
+    source, target = (read_committed(bootstrap, f"{name}.transactional") for bootstrap in (both.east, both.west))
     assert first_unread(target, place) == first_unread(source, 50)
     with pytest.raises(BackupProblem, match="with records"):
         plan_restore(backups.options(both.west, RestoreRequest()), manifest)
@@ -397,7 +400,7 @@ def test_commands_restore_under_other_names_up_to_a_time_or_an_offset(
     assert contents(both.west, f"{name}.x") == contents(both.east, f"{name}.a")[:25]
     assert contents(both.west, f"old.{name}.b") == contents(both.east, f"{name}.b")[:5]
     offsets = loop.run(group_offsets(cluster_at(both.west), f"{name}.g"))
-    x, b = messages(both.west, f"{name}.x"), messages(both.west, f"old.{name}.b")
+    x, b = read_committed(both.west, f"{name}.x"), read_committed(both.west, f"old.{name}.b")
     assert first_unread(x, offsets[At(f"{name}.x", 0)].offset) == contents(both.east, f"{name}.a")[10:25]
     assert first_unread(b, offsets[At(f"old.{name}.b", 0)].offset) == []
     assert main([*restore, "--topics", f"{name}.a", "--rename", f"{name}.a=old.{name}.b"]) == 1

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.committed import read_committed
 from tests.metrics_moved import DRIVER, moved, wait_until_moved
-from tests.pipelines.world import SCHEMA, read_committed
+from tests.pipelines.world import SCHEMA
 from tests.spark.feeding import Records, create_topic
 
 from ottla.pipelines.runner.state_folder import StateFolder

@@ -1,7 +1,6 @@
 """Mirrors between two real clusters: records, gaps, topics that come later, settings, groups, loops."""
 
 import contextlib
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
+from tests.committed import Record, read_committed
+from tests.pipelines.backups import EARLY
 from tests.pipelines.two_clusters import TwoClusters, asks, driver
 
 from ottla.client import admin
@@ -31,9 +32,6 @@ from ottla.testing.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-EARLY = int(time.time() - 3_600) * 1_000
-"""Another time than that of the writing, and none that a broker which looks after old segments would delete."""
 
 
 @dataclass
@@ -70,43 +68,17 @@ def mirrors(spark: "SparkSession", clusters: TwoClusters, tmp_path: Path, unique
     return Mirrors(spark, clusters, tmp_path, unique("mirror"))
 
 
-@dataclass(frozen=True)
-class Message:
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
-    timestamp: int
-
-    def content(self) -> tuple[object, ...]:
-        headers = tuple(header for header in self.headers if header[0] != PROVENANCE)
-        return self.key, self.value, headers, self.timestamp
+def content(record: Record) -> tuple[object, ...]:
+    """Without the header that says where a copy came from."""
+    return record._replace(headers=tuple(each for each in record.headers if each[0] != PROVENANCE)).content()
 
 
-def messages(bootstrap: str, topic: str, partition: int) -> list[Message]:
-    settings = {
-        "bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_committed",
-        "enable.auto.commit": False, "enable.partition.eof": True,
-    }  # fmt: skip
-    consumer = Consumer(settings, logger=quiet)
-    consumer.assign([TopicPartition(topic, partition, 0)])
-    found: list[Message] = []
-    while True:
-        for each in consumer.consume(1_000, 0.5):
-            if each.error() is not None:
-                consumer.close()
-                return found
-            found.append(
-                Message(each.offset() or 0, each.key(), each.value(), tuple(each.headers() or ()), each.timestamp()[1])
-            )
-
-
-def copies(bootstrap: str, topic: str, partition: int, count: int) -> list[Message]:
+def copies(bootstrap: str, topic: str, partition: int, count: int) -> list[Record]:
     """So many, or what there is after a while: a commit is answered before all its markers are written."""
-    found: list[Message] = []
+    found: list[Record] = []
 
     def all_there() -> bool:
-        found[:] = messages(bootstrap, topic, partition)
+        found[:] = read_committed(bootstrap, topic, partition)
         return len(found) >= count
 
     with contextlib.suppress(AssertionError):  # whoever compares them says it better
@@ -132,14 +104,14 @@ def send(bootstrap: str, topic: str, partition: int, numbers: Sequence[int], tra
         producer.abort_transaction() if transaction == "abort" else producer.commit_transaction()
 
 
-def check_translations(keeper: FlowKeeper, source: list[Message], target: list[Message], at: At, end: int) -> None:
+def check_translations(keeper: FlowKeeper, source: list[Record], target: list[Record], at: At, end: int) -> None:
     """For every offset that a group can have: the first record it has not read is the one at the translated offset."""
-    assert [each.content() for each in source] == [each.content() for each in target]
+    assert [content(each) for each in source] == [content(each) for each in target]
     for offset in range(end + 3):
         place = keeper.offset_map.translate(at, offset, whole=True)
         assert place is not None
-        unread = [each.content() for each in source if each.offset >= offset]
-        assert [each.content() for each in target if each.offset >= place] == unread
+        unread = [content(each) for each in source if each.offset >= offset]
+        assert [content(each) for each in target if each.offset >= place] == unread
         if unread:
             assert place in {each.offset for each in target}
 
@@ -167,17 +139,17 @@ def test_records_topics_settings_and_groups(mirrors: Mirrors) -> None:
 
     keeper = mirrors.run(mirror)
     for partition, end in ((0, 72), (1, 20)):
-        source = messages(both.east, first, partition)
+        source = read_committed(both.east, first, partition)
         target = copies(both.west, f"east.{first}", partition, len(source))
         check_translations(keeper, source, target, At(first, partition), end)
     # Between the aborted records: the next unread one is the first of the transaction that was committed.
     moved = {at.partition: found.offset for at, found in loop.run(group_offsets(west, group)).items()}
-    by_value = {each.value: each.offset for each in messages(both.west, f"east.{first}", 0)}
+    by_value = {each.value: each.offset for each in read_committed(both.west, f"east.{first}", 0)}
     assert moved == {0: by_value[b"v50"], 1: 20}
-    points = messages(both.west, "east.checkpoints.internal", 0)
+    points = read_committed(both.west, "east.checkpoints.internal", 0)
     wanted = Checkpoint(group, f"east.{first}", 0, 45, moved[0])
     assert (wanted.key(), wanted.value()) in {(each.key, each.value) for each in points}
-    synced = {each.key: each.value for each in messages(both.east, "mm2-offset-syncs.west.internal", 0)}
+    synced = {each.key: each.value for each in read_committed(both.east, "mm2-offset-syncs.west.internal", 0)}
     assert synced[OffsetSync(first, 1, 0, 0).key()] == OffsetSync(first, 1, 0, 0).value()
     assert settings_of(both.west, f"east.{first}")["retention.ms"] == "-1"
     assert f"settings of {first} that stay behind: min.insync.replicas" in mirrors.said
@@ -192,11 +164,11 @@ def test_records_topics_settings_and_groups(mirrors: Mirrors) -> None:
     loop.run(commit_offsets(east, group, {At(first, 0): 77, At(first, 1): 5}))
     keeper = mirrors.run(mirror)
     for topic, partition, end in ((first, 0, 77), (first, 1, 20), (first, 2, 10), (second, 0, 10)):
-        source = messages(both.east, topic, partition)
+        source = read_committed(both.east, topic, partition)
         target = copies(both.west, f"east.{topic}", partition, len(source))
         check_translations(keeper, source, target, At(topic, partition), end)
     again = {at.partition: found.offset for at, found in loop.run(group_offsets(west, group)).items()}
-    assert again == {0: messages(both.west, f"east.{first}", 0)[-1].offset + 1, 1: 20}, "forward only"
+    assert again == {0: read_committed(both.west, f"east.{first}", 0)[-1].offset + 1, 1: 20}, "forward only"
     assert settings_of(both.west, f"east.{first}")["retention.ms"] != "-1"
     shown = loop.run(group_offsets(east, f"ottla.{name}.east-west.records"))
     assert {at.partition: found.offset for at, found in shown.items() if at.topic == first} == {0: 77, 1: 20, 2: 10}
@@ -214,8 +186,8 @@ def test_nothing_goes_round(mirrors: Mirrors) -> None:
     mirror = mirrors.mirror({"from": "east", "to": "west"} | there, {"from": "west", "to": "east"} | there)
     for number in (0, 1, 0):
         mirrors.run(mirror, number)
-    everything = sorted(each.timestamp - EARLY for each in copies(both.west, topic, 0, 15))
-    assert everything == sorted(each.timestamp - EARLY for each in copies(both.east, topic, 0, 15)) == list(range(15))
+    for bootstrap in (both.west, both.east):
+        assert sorted(each.timestamp_ms - EARLY for each in copies(bootstrap, topic, 0, 15)) == list(range(15))
 
     prefixed = both.topic(both.east, f"west.{name}.local")
     mirror = msgspec.structs.replace(mirror, name=f"{name}-2", flows=[prefix_flow(mirror.flows[0])])
@@ -250,7 +222,7 @@ def test_a_driver_killed_before_the_end_of_its_transaction(mirrors: Mirrors) -> 
 
     keeper = mirrors.run(mirrors.mirror({"from": "east", "to": "west"}))
     for partition in (0, 1):
-        source = messages(both.east, topic, partition)
+        source = read_committed(both.east, topic, partition)
         target = copies(both.west, f"east.{topic}", partition, len(source))
         assert len(source) == 500
         check_translations(keeper, source, target, At(topic, partition), 500)
@@ -276,7 +248,7 @@ def test_a_source_that_was_made_anew_stops_the_flow_until_somebody_decides(mirro
     assert f"the topic `{topic}` was deleted and made again" in events[-1].message
 
     keeper = mirrors.run(mirrors.mirror(plain | {"on_loss": "continue"}))
-    target = messages(both.west, f"east.{topic}", 0)
-    assert [each.timestamp - EARLY for each in target] == [*range(10), *range(100, 104)]
+    target = read_committed(both.west, f"east.{topic}", 0)
+    assert [each.timestamp_ms - EARLY for each in target] == [*range(10), *range(100, 104)]
     places = [keeper.offset_map.translate(At(topic, 0), offset, whole=True) for offset in range(4)]
     assert places == [each.offset for each in target[10:]]

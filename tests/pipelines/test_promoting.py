@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import yaml
-from tests.pipelines.test_mirror import messages
+from tests.committed import read_committed
 from tests.pipelines.two_clusters import TwoClusters
 
 from ottla.client import admin
@@ -57,7 +57,7 @@ def test_a_promotion_that_was_killed_is_finished_by_the_next(
         flow="east-west", topics=[name], ends={f"{name}-0": 1}, source_answers=False, missing_records=None,
         seen_seconds_ago=None, whole_seconds_ago=None, aborted_transactions=1,
     )  # fmt: skip
-    assert [found.offset for found in messages(clusters.west, name, 0)] == [1]
+    assert [found.offset for found in read_committed(clusters.west, name, 0)] == [1]
     configs = loop.run(admin.describe_configs(west, [setting]))[setting]
     assert [config.value for config in configs if config.name == "mirror.source"] == [""]
 

@@ -16,7 +16,8 @@ import msgspec
 import pytest
 import yaml
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
-from tests.pipelines.test_mirror import messages, send
+from tests.committed import read_committed
+from tests.pipelines.test_mirror import send
 from tests.pipelines.two_clusters import TwoClusters, asks, driver
 from tests.spark.feeding import create_topic
 
@@ -157,7 +158,7 @@ def test_batches_groups_and_log_starts_are_the_same_at_both_ends(standby: Standb
     for partition in (0, 1):
         at = At(topic, partition)
         assert raw(west, at) == raw(east, at)
-        assert messages(standby.bootstraps["west"], topic, partition) == messages(
+        assert read_committed(standby.bootstraps["west"], topic, partition) == read_committed(
             standby.bootstraps["east"], topic, partition
         )
     starts = loop.run(resolving.earliest(west, [At(topic, 0), At(topic, 1)]))
@@ -224,7 +225,7 @@ def test_a_source_that_was_made_anew_is_copied_anew_only_if_that_was_asked_for(s
     send(standby.bootstraps["east"], topic, 0, range(100, 104))
     events = standby.run(path)
     assert f"the topic `{topic}` was deleted and made again" in events[-1].message
-    assert len(messages(standby.bootstraps["west"], topic, 0)) == 10
+    assert len(read_committed(standby.bootstraps["west"], topic, 0)) == 10
     assert not standby.run(standby.file(on_loss="continue"))
     assert raw(west, At(topic, 0)) == raw(east, At(topic, 0))
 
@@ -338,7 +339,7 @@ def running(standby: Standby, path: Path) -> Iterator[None]:
 
 
 def values(bootstrap: str, topic: str, partition: int) -> list[bytes]:
-    return [each.value or b"" for each in messages(bootstrap, topic, partition)]
+    return [each.value or b"" for each in read_committed(bootstrap, topic, partition)]
 
 
 @pytest.mark.timeout(1800)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.pipelines.world import Record, read_committed
+from tests.committed import Record, read_committed
 from tests.spark.feeding import Records, create_topic
 from tests.spark.gate import Gate, Hold, Matches, gate
 

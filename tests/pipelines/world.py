@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
+from tests.committed import Record, read_committed
 from tests.spark.feeding import Records, create_topic
 
 from ottla.pipelines.runner.deploy import deploy
@@ -61,7 +62,7 @@ class World:
         assert supervisor.run(), self.events
         return supervisor
 
-    def records(self, topic: str) -> "list[Record]":
+    def records(self, topic: str) -> list[Record]:
         """Every record of a topic that a reader of committed records gets, in the order of partitions and offsets."""
         return read_committed(self.bootstrap, topic)
 
@@ -74,48 +75,3 @@ class World:
         found = consumer.committed([TopicPartition(topic, number) for number in partitions], timeout=30)
         consumer.close()
         return {each.partition: each.offset for each in found if each.offset >= 0}
-
-
-@dataclass(frozen=True)
-class Record:
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    headers: dict[str, bytes | None]
-
-    def said(self, name: str) -> str | None:
-        """What a dead letter says in one of its headers."""
-        value = self.headers.get(f"ottla.error.{name}")
-        return None if value is None else value.decode()
-
-
-def read_committed(bootstrap: str, topic: str) -> list[Record]:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "reader",
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-        },
-        logger=quiet,
-    )
-    try:
-        partitions = consumer.list_topics(topic, 30).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
-        ended: set[int] = set()
-        found: list[Record] = []
-        while len(ended) < len(partitions):
-            for message in consumer.consume(1_000, 0.2):
-                error = message.error()
-                if error is None:
-                    headers = dict(message.headers() or [])
-                    found.append(Record(message.partition(), message.offset(), message.key(), message.value(), headers))
-                else:
-                    assert error.code() == KafkaError._PARTITION_EOF, error
-                    ended.add(message.partition())
-    finally:
-        consumer.close()
-    return sorted(found, key=lambda record: (record.partition, record.offset))

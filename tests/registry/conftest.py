@@ -1,18 +1,11 @@
-"""One registry for the session; tests keep apart by the names of their subjects."""
+"""Who asks the session's registry."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from ottla.registry.client import RegistryClient
-from ottla.testing.registry import RunningRegistry, registry
-from ottla.testing.running import RunningBroker
-
-
-@pytest.fixture(scope="session")
-def registry_process(ottla_broker: RunningBroker) -> Iterator[RunningRegistry]:
-    with registry(ottla_broker.bootstrap) as running:
-        yield running
+from ottla.testing.registry import RunningRegistry
 
 
 @pytest.fixture

@@ -1,19 +1,17 @@
 """What tests on real Spark share: one broker for the whole run, and records in its topics."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from tests.spark.feeding import MakeTopic, Records, create_topic
 
 from ottla.testing import RunningBroker
-from ottla.testing import broker as started_broker
 
 
 @pytest.fixture(scope="session")
-def broker() -> Iterator[RunningBroker]:
-    """One broker for all Spark tests. A test that kills or reconfigures its broker starts one of its own."""
-    with started_broker() as running:
-        yield running
+def broker(ottla_broker: RunningBroker) -> RunningBroker:
+    """The session's. A test that kills or reconfigures its broker starts one of its own."""
+    return ottla_broker
 
 
 @pytest.fixture(scope="session")

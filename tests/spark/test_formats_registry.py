@@ -20,13 +20,7 @@ from ottla.spark.formats.registry_decoding import fillings
 from ottla.spark.formats.registry_format import merged
 from ottla.spark.formats.spec import FormatProblem
 from ottla.testing import RunningBroker
-from ottla.testing.registry import RunningRegistry, registry
-
-
-@pytest.fixture(scope="module")
-def registry_process(broker: RunningBroker) -> Iterator[RunningRegistry]:
-    with registry(broker.bootstrap) as running:
-        yield running
+from ottla.testing.registry import RunningRegistry
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from tests.spark.committed import read_committed, values
+from tests.committed import read_committed, values
 from tests.spark.feeding import MakeTopic, Records
 
 from ottla.client.settings import client_settings
@@ -43,9 +43,9 @@ def test_everything_a_record_has(
     write(spark.createDataFrame(rows, ROWS))
     seen = {record.partition: record for record in read_committed(broker.bootstrap, topic)}
     assert [seen[number][2:5] for number in range(3)] == [
-        (None, b"", []),
-        (b"", None, []),
-        (b"k", b"v", [("h", b"1"), ("h", None), ("ü", b"")]),
+        (None, b"", ()),
+        (b"", None, ()),
+        (b"k", b"v", (("h", b"1"), ("h", None), ("ü", b""))),
     ]
     assert values(broker.bootstrap, other) == ["elsewhere"]
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.committed import values
+from tests.committed import values
 from tests.spark.feeding import Records, create_topic
 from tests.spark.gate import Gate, Matches, gate
 from tests.spark.residing import be_alone, serving

@@ -4,7 +4,7 @@ A driver is what it has in memory: to kill it is to take another one. What count
 """
 
 import pytest
-from tests.spark.committed import values
+from tests.committed import values
 from tests.spark.feeding import MakeTopic
 
 from ottla.client.errors import ProducerFenced

@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from tests.spark.committed import values
+from tests.committed import values
 from tests.spark.feeding import MakeTopic, Records
 
 from ottla.client.groups import group_offsets

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
+from tests.committed import committed
 from tests.spark.feeding import create_topic
 
 from ottla.client.offsets import delete_records
@@ -55,20 +56,11 @@ def fill(bootstrap: str, topic: str, megabytes: int, chance: random.Random, *, t
 
 def content_hash(bootstrap: str, topic: str, partition: int) -> tuple[int, str]:
     """Of all committed records in their order, without their offsets."""
-    settings = {
-        "bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_committed",
-        "enable.auto.commit": False, "enable.partition.eof": True, "auto.offset.reset": "earliest",
-    }  # fmt: skip
-    consumer = Consumer(settings, logger=quiet)
-    consumer.assign([TopicPartition(topic, partition, 0)])
     found, count = hashlib.sha256(), 0
-    while True:
-        for each in consumer.consume(10_000, 1.0):
-            if each.error() is not None:
-                consumer.close()
-                return count, found.hexdigest()
-            found.update(repr((each.key(), each.value(), each.headers(), each.timestamp())).encode())
-            count += 1
+    for record in committed(bootstrap, topic, partition):
+        found.update(repr(record.content()).encode())
+        count += 1
+    return count, found.hexdigest()
 
 
 def killed(command: Sequence[str], kills: int, chance: random.Random, log: Path) -> int:

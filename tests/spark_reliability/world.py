@@ -9,7 +9,8 @@ from typing import Any
 
 import psycopg
 import pyarrow.dataset
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Producer
+from tests.committed import committed
 
 INPUT = "payments"
 OUTPUT = "payments.checked"
@@ -113,31 +114,7 @@ def _number(value: bytes) -> int:
 
 def committed_values(bootstrap: str, topic: str) -> Iterator[bytes]:
     """Every value of a topic that a reader of committed records gets, to the end."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "checker",
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-        }
-    )
-    try:
-        partitions = consumer.list_topics(topic, 30).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
-        ended: set[int] = set()
-        while len(ended) < len(partitions):
-            for message in consumer.consume(5_000, 0.5):
-                error = message.error()
-                if error is None:
-                    yield message.value()
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    ended.add(message.partition())
-                else:
-                    raise AssertionError(str(error))
-    finally:
-        consumer.close()
+    return (each.value or b"" for each in committed(bootstrap, topic))
 
 
 def _parquet_ids(folder: Path) -> list[int]:

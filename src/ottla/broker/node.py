@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ottla.broker.background import coordinator_jobs, replication_jobs, storage_jobs
 from ottla.broker.changes import Follower, MetadataFollowers, topics_came_or_grew
 from ottla.broker.controller import lost_logs, membership
 from ottla.broker.controller.dynamic_passwords import encode_anew, own_settings
@@ -23,8 +24,10 @@ from ottla.broker.coordination.markers import LocalMarkers
 from ottla.broker.coordination.partition_log import PartitionLog
 from ottla.broker.coordination.remote_markers import ClusterMarkers
 from ottla.broker.coordination.runtime import GroupCoordinator
+from ottla.broker.coordination.sending import InterBroker
 from ottla.broker.coordination.transaction_partitions import ClusterTransactionPartitions
 from ottla.broker.coordination.transaction_runtime import TransactionCoordinator
+from ottla.broker.failed_dirs import FailedLogDirs
 from ottla.broker.handlers.context import Broker
 from ottla.broker.handlers.fetching.sessions import FetchSessions
 from ottla.broker.handlers.producing.schema_ids import SchemaIds
@@ -51,7 +54,6 @@ from ottla.broker.storage.boot import BootId, BootRecord, kernel_boot_id
 from ottla.broker.storage.compaction.cleaner import LogCleaner
 from ottla.broker.storage.disk import Disk
 from ottla.broker.storage.log import Log
-from ottla.broker.storage.log_dir import LogDir
 from ottla.broker.storage.manager import LogManager
 from ottla.cluster.image import CLUSTER_WIDE, NO_BROKER_EPOCH, BrokerImage, ClusterImage, Endpoint, ImageChange
 from ottla.cluster.store import MetadataStore, Session
@@ -69,11 +71,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STOP_GRACE_SECONDS = 10.0
-DELETED_FILES_INTERVAL_MS = 1_000
-FLUSH_INTERVAL_MS_MAX = 1_000
-AWAKE_INTERVAL_MS_MAX = 60_000
-PRODUCER_EXPIRY_INTERVAL_MS = 600_000
-MISSING_LOGS_INTERVAL_MS = 5_000
 
 MakeServer = Callable[[LiveConfig, Dispatcher, asyncio.AbstractEventLoop], Server]
 """Opens what clients connect to; a simulation has no sockets and opens something else."""
@@ -101,14 +98,11 @@ class Node:
         self.store = store
         self.opening = OpeningProgress(self.clock)
         self.logs = self._log_manager(settings, disk)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._leaving: set[asyncio.Task[None]] = set()
-        self.on_all_log_dirs_failed: Callable[[], None] | None = None
-        """Told when this broker has no disk left and had better end."""
         self.cleaner = LogCleaner(self.logs, lambda: self.config.broker, self.clock)
         self.tls = _tls_listeners(settings)
         self.peers = peers or self._connected_peers(settings)
         self.partitions = Partitions(self.node_id, self.logs, self.config, self.clock)
+        self.failed_dirs = FailedLogDirs(self.node_id, self.logs, self.partitions, self.store, self.clock)
         self.isr = IsrWriter(self.store, self.partitions)
         self.fetchers = ReplicaFetchers(self.node_id, self.peers, self.config, self.clock, self._broker_epoch)
         self.partitions.observers.append(self.fetchers)
@@ -143,13 +137,8 @@ class Node:
         self._jobs: Jobs | None = None
 
     def _build_transactions(self) -> None:
-        self.markers = ClusterMarkers(
-            self.node_id,
-            LocalMarkers(self.partitions, self.groups, self.store, self.clock),
-            self.store,
-            self.peers,
-            lambda: self.config.broker,
-        )
+        others = InterBroker(self.node_id, self.store, self.peers, lambda: self.config.broker)
+        self.markers = ClusterMarkers(LocalMarkers(self.partitions, self.groups, self.store, self.clock), others)
         self.transactions = TransactionCoordinator(
             PartitionLog(self.partitions, self.store, self.clock, TRANSACTION_STATE),
             lambda: self.config.broker,
@@ -161,9 +150,7 @@ class Node:
             CoordinatorKind.GROUP: CoordinatorEntry(self.groups, self.controller.ensure_offsets_topic),
             CoordinatorKind.TRANSACTION: CoordinatorEntry(self.transactions, self.controller.ensure_transactions_topic),
         }
-        self.transaction_partitions = ClusterTransactionPartitions(
-            self.node_id, self.transactions, self.store, self.peers, lambda: self.config.broker
-        )
+        self.transaction_partitions = ClusterTransactionPartitions(self.transactions, others)
 
     def _log_manager(self, settings: BrokerSettings, disk: Disk | None) -> LogManager:
         return LogManager(
@@ -173,7 +160,7 @@ class Node:
             cluster_id=self.store.image.cluster_id,
             disk=disk,
             progress=self.opening,
-            on_dir_failure=self._on_dir_failure,
+            on_dir_failure=lambda _: self.failed_dirs.on_failure(),
         )
 
     def _connected_peers(self, settings: BrokerSettings) -> ConnectedPeers:
@@ -223,8 +210,7 @@ class Node:
         self._server.bind(opened_listeners(self.config.broker))
         await self.store.register_broker(self._describe(self._server.listeners))
         self._registered = True
-        self._loop = loop
-        self._leave_failed_logs()
+        self.failed_dirs.start()
         self.leading.start()
         self.fetchers.start()
         await self.partitions.note_awake()  # else a standstill before the job's first round would not be noticed
@@ -242,9 +228,7 @@ class Node:
                 self.store, self.node_id, self.clock, only_led=True, floor=self._in_sync_at_least
             )
         self.state = BrokerState.SHUTTING_DOWN
-        self._loop = None
-        for task in self._leaving:
-            task.cancel()
+        self.failed_dirs.stop()
         # First whatever is parked is answered: a consumer waiting in a rebalance must not hold up the stop.
         for entry in self.coordinators.values():
             entry.coordinator.shutdown()
@@ -308,23 +292,6 @@ class Node:
         known = self.store.image.brokers.get(self.node_id)
         return NO_BROKER_EPOCH if known is None else known.epoch
 
-    def _on_dir_failure(self, directory: LogDir) -> None:
-        """Called in any thread."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._leave_failed_logs)
-
-    def _leave_failed_logs(self) -> None:
-        """Replicas on disks that failed play no part here; other brokers take over what they can."""
-        if self.logs.all_offline and self.on_all_log_dirs_failed is not None:
-            logger.error("Shutting down the broker because all log directories have failed")
-            self.on_all_log_dirs_failed()
-        lost = self.partitions.leave_failed()
-        if lost:
-            work = lost_logs.leave_to_others(self.store, self.node_id, self.clock, lost)
-            task = asyncio.get_running_loop().create_task(work, name="lost logs")
-            self._leaving.add(task)
-            task.add_done_callback(self._leaving.discard)
-
     def _on_log_moved(self, log: Log) -> None:
         partition = self.partitions.find(*log.tp)
         if partition is not None:
@@ -337,16 +304,12 @@ class Node:
             Follower("access control lists", self.access.apply),
             Follower("quotas", self.quotas.follow),
             Follower("partitions", self.partitions.apply),
-            Follower("failed disks", self._leave_newly_failed),
+            Follower("failed disks", self.failed_dirs.follow),
             Follower("delegation tokens", self.authenticators.tokens.apply),
             Follower("consumer groups", self._tell_groups),
             Follower("metrics of clients", self._tell_client_metrics),
             Follower("coordinators", lambda change: self._refresh_coordinators()),
         )
-
-    def _leave_newly_failed(self, change: ImageChange) -> None:
-        if change.topics and self._loop is not None and self.logs.any_offline:
-            self._leave_failed_logs()
 
     def _tell_groups(self, change: ImageChange) -> None:
         gone = [topic.name for topic in change.removed if topic.name not in change.new.topics]
@@ -424,67 +387,17 @@ class Node:
         return self.logs.dirs[0].directory_id
 
     def _background(self) -> list[Job]:
-        logs, settings, now_ms = self.logs, self.config.static, self.clock.now_ms
-
-        async def apply_retention() -> None:
-            logs.roll_expired(now_ms())
-            await asyncio.to_thread(logs.drop_expired, now_ms())
-
-        async def remove_deleted() -> None:
-            await asyncio.to_thread(logs.remove_deleted, now_ms())
-
-        async def expire_producers() -> None:
-            logs.expire_producers(now_ms(), self.config.broker.producer_id_expiration_ms)
-
+        settings = self.config.static
         return [
-            Job("retention", lambda: settings.log_retention_check_interval_ms, apply_retention),
-            Job("log cleaner", lambda: self.config.broker.log_cleaner_backoff_ms, self.cleaner.run),
-            Job("flush", self._flush_interval_ms, lambda: asyncio.to_thread(logs.flush_due, now_ms())),
-            Job("checkpoint", self._checkpoint_interval_ms, lambda: asyncio.to_thread(logs.checkpoint)),
-            Job("deleted files", lambda: DELETED_FILES_INTERVAL_MS, remove_deleted),
-            Job("in-sync replicas", lambda: max(settings.replica_lag_time_max_ms // 2, 1), self.isr.check_all),
-            Job("awake", self._awake_interval_ms, self.partitions.note_awake),
-            Job("missing logs", lambda: MISSING_LOGS_INTERVAL_MS, self.partitions.retry_missing),
+            *storage_jobs(self.logs, self.cleaner, self.config, self.clock),
+            *replication_jobs(self.partitions, self.isr, self.leading, self.store, settings),
+            *coordinator_jobs(self.groups, self.transactions, settings),
             Job(
                 "delegation token expiry",
                 lambda: settings.delegation_token_expiry_check_interval_ms,
-                lambda: drop_expired(self.controller, self.store, self.node_id, now_ms()),
-            ),
-            Job("producer expiry", lambda: PRODUCER_EXPIRY_INTERVAL_MS, expire_producers),
-            Job("offset expiry", lambda: settings.offsets_retention_check_interval_ms, self.groups.expire),
-            Job(
-                "leader balance",
-                lambda: settings.leader_imbalance_check_interval_seconds * 1000,
-                self.leading.rebalance,
-            ),
-            Job(
-                "transaction timeouts",
-                lambda: settings.transaction_abort_timed_out_transaction_cleanup_interval_ms,
-                self.transactions.abort_timed_out,
-            ),
-            Job(
-                "transactional id expiry",
-                lambda: settings.transaction_remove_expired_transaction_cleanup_interval_ms,
-                self.transactions.expire,
+                lambda: drop_expired(self.controller, self.store, self.node_id, self.clock.now_ms()),
             ),
         ]
-
-    def _flush_interval_ms(self) -> int:
-        """Finished segments are flushed in the background too, so this job has its own pace when none is set."""
-        return min(self.config.static.log_flush_scheduler_interval_ms, FLUSH_INTERVAL_MS_MAX)
-
-    def _awake_interval_ms(self) -> int:
-        """Often enough in a session timeout to notice a standstill."""
-        return min(self.store.session_timeout_ms // 8, AWAKE_INTERVAL_MS_MAX)
-
-    def _checkpoint_interval_ms(self) -> int:
-        """One job writes the three checkpoints, as often as the most frequent of them is wanted."""
-        settings = self.config.static
-        return min(
-            settings.log_flush_offset_checkpoint_interval_ms,
-            settings.log_flush_start_offset_checkpoint_interval_ms,
-            settings.replica_high_watermark_checkpoint_interval_ms,
-        )
 
 
 def _tls_listeners(settings: BrokerSettings) -> "TlsListeners | None":

@@ -90,7 +90,7 @@ async def _serve(settings: BrokerSettings, announce: Callable[[str], None]) -> i
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     node = Node(settings, await open_store(settings))
-    node.on_all_log_dirs_failed = stopped.set
+    node.failed_dirs.on_all_failed = stopped.set
     metrics = _metrics(node, settings)
     try:
         if metrics is not None:

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from ottla.client.cluster import Cluster, error_code, raise_for
 from ottla.client.errors import UnsupportedByBroker
 from ottla.model.errors import ErrorCode
+from ottla.model.wire_numbers import ConfigSource as ConfigSource  # noqa: PLC0414 (known from here)
+from ottla.model.wire_numbers import ResourceType as ResourceType  # noqa: PLC0414 (known from here)
 from ottla.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -53,30 +55,6 @@ ADMIN_TIMEOUT_MS = 30_000
 PARTITIONS_PER_ANSWER = 2_000
 BROKER_DEFAULT = -1
 """Number of partitions or replicas that leaves the choice to the broker."""
-
-
-class ResourceType(IntEnum):
-    """What a setting belongs to."""
-
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
-
-
-class ConfigSource(IntEnum):
-    """Where a setting's value comes from."""
-
-    UNKNOWN = 0
-    DYNAMIC_TOPIC_CONFIG = 1
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
-    DYNAMIC_BROKER_LOGGER_CONFIG = 6
-    DYNAMIC_CLIENT_METRICS_CONFIG = 7
-    DYNAMIC_GROUP_CONFIG = 8
 
 
 class AlterOperation(IntEnum):

@@ -12,6 +12,7 @@ from ottla.client.errors import ClientError
 from ottla.client.offsets import EARLIEST, FoundOffset, list_offsets
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import NO_TOPIC_ID, TopicPartition
+from ottla.model.wire_numbers import READ_COMMITTED, READ_UNCOMMITTED
 from ottla.protocol.compression import Buffer
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 
@@ -181,7 +182,7 @@ class PartitionFetcher:
             max_wait_ms=self._settings.max_wait_ms,
             min_bytes=self._settings.min_bytes,
             max_bytes=self._settings.max_bytes,
-            isolation_level=1 if self._settings.committed else 0,
+            isolation_level=READ_COMMITTED if self._settings.committed else READ_UNCOMMITTED,
             session_epoch=_NO_SESSION,
             topics=[topic],
             rack_id=self._settings.rack,

@@ -6,6 +6,13 @@ from typing import NamedTuple
 from ottla.client.cluster import Cluster, error_code
 from ottla.model.errors import ErrorCode
 from ottla.model.names import TopicPartition, by_topic
+from ottla.model.wire_numbers import EARLIEST as EARLIEST  # noqa: PLC0414 (known from here)
+from ottla.model.wire_numbers import EARLIEST_LOCAL as EARLIEST_LOCAL  # noqa: PLC0414 (known from here)
+from ottla.model.wire_numbers import EARLIEST_PENDING_UPLOAD as EARLIEST_PENDING_UPLOAD  # noqa: PLC0414 (known from here)
+from ottla.model.wire_numbers import LATEST as LATEST  # noqa: PLC0414 (known from here)
+from ottla.model.wire_numbers import LATEST_TIERED as LATEST_TIERED  # noqa: PLC0414 (known from here)
+from ottla.model.wire_numbers import MAX_TIMESTAMP as MAX_TIMESTAMP  # noqa: PLC0414 (known from here)
+from ottla.model.wire_numbers import READ_COMMITTED, READ_UNCOMMITTED, SINCE_VERSION
 from ottla.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -25,19 +32,9 @@ from ottla.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 
-LATEST = -1
-EARLIEST = -2
-MAX_TIMESTAMP = -3
-EARLIEST_LOCAL = -4
-LATEST_TIERED = -5
-EARLIEST_PENDING_UPLOAD = -6
-
 BROKER_TIMEOUT_MS = 30_000
 
 _FROM_A_CLIENT = -1
-_READ_UNCOMMITTED = 0
-_READ_COMMITTED = 1
-_VERSION_OF_SPECIAL = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 
 
 class FoundOffset(NamedTuple):
@@ -79,7 +76,7 @@ async def list_offsets_of(
     cluster: Cluster, node: int, wanted: Mapping[TopicPartition, int], *, committed: bool = False
 ) -> dict[TopicPartition, FoundOffset | ErrorCode]:
     """The same of one broker, asked once: for those who know that it leads these partitions, and ask again anyway."""
-    min_version = max([2 if committed else 1, *(_VERSION_OF_SPECIAL.get(time, 1) for time in wanted.values())])
+    min_version = max([2 if committed else 1, *(SINCE_VERSION.get(time, 1) for time in wanted.values())])
     request = ListOffsetsRequest(
         replica_id=_FROM_A_CLIENT,
         topics=[
@@ -93,7 +90,7 @@ async def list_offsets_of(
             for topic, numbers in by_topic(wanted).items()
         ],
         timeout_ms=BROKER_TIMEOUT_MS,
-        isolation_level=_READ_COMMITTED if committed else _READ_UNCOMMITTED,
+        isolation_level=READ_COMMITTED if committed else READ_UNCOMMITTED,
     )
     response = await cluster.call(request, ListOffsetsResponse, node=node, min_version=min_version)
     return {

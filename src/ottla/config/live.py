@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Mapping
-from enum import IntEnum
 from typing import NamedTuple
 
 import immutables
@@ -17,20 +16,7 @@ from ottla.config.setting import ConfigError, Setting, SettingType, Value, forma
 from ottla.config.spellings import unknown_setting
 from ottla.config.topic import TOPIC_SETTINGS, TopicSettings, resolve_topic
 from ottla.config.without_effect import without_effect
-
-
-class ConfigSource(IntEnum):
-    """Where a value comes from; the numbers are those of DescribeConfigs."""
-
-    UNKNOWN = 0
-    DYNAMIC_TOPIC_CONFIG = 1
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
-    DYNAMIC_BROKER_LOGGER_CONFIG = 6
-    DYNAMIC_CLIENT_METRICS_CONFIG = 7
-    DYNAMIC_GROUP_CONFIG = 8
+from ottla.model.wire_numbers import ConfigSource as ConfigSource  # noqa: PLC0414 (known from here)
 
 
 class ConfigSynonym(NamedTuple):

@@ -14,7 +14,9 @@ import msgspec
 
 from ottla.model.names import NO_TOPIC_ID
 from ottla.protocol import varint
+from ottla.protocol.compression import Buffer
 from ottla.protocol.errors import MalformedMessage
+from ottla.protocol.stored_records import StoredReader
 
 OFFSET_COMMIT_LEGACY = 0
 OFFSET_COMMIT = 1
@@ -35,8 +37,6 @@ _NO_TAGS = b"\x00"
 _PLAIN_COMMIT = struct.Struct(">hqibqb")  # a commit of version 4 without text, to the number of its tagged fields
 _PLAIN_COMMIT_SIZES = frozenset({_PLAIN_COMMIT.size, _PLAIN_COMMIT.size + 2 + 16})
 STRING_BYTES_MAX = 0x7FFF
-
-Buffer = bytes | bytearray | memoryview
 
 
 class OffsetCommitKey(NamedTuple):
@@ -186,7 +186,7 @@ def _compact_string(text: str | None) -> bytes:
 
 
 def decode_key(buffer: Buffer) -> Key:
-    reader = _Reader(buffer, "key")
+    reader = StoredReader(buffer, "key")
     record_type = reader.int16()
     if record_type in (OFFSET_COMMIT_LEGACY, OFFSET_COMMIT):
         return OffsetCommitKey(reader.string(), reader.string(), reader.int32())
@@ -205,119 +205,40 @@ def decode_offset_commit_value(buffer: Buffer) -> OffsetCommitValue:
             if tags == 1 and buffer[_PLAIN_COMMIT.size - 1 : _PLAIN_COMMIT.size + 2] == _TOPIC_ID_TAG:
                 topic_id = UUID(bytes=bytes(buffer[_PLAIN_COMMIT.size + 2 :]))
                 return OffsetCommitValue(offset, commit_timestamp, leader_epoch, "", -1, topic_id)
-    reader = _Reader(buffer, "offset commit")
-    version = reader.version()
+    reader = StoredReader(buffer, "offset commit")
+    version = reader.version(VALUE_VERSION_MAX, FLEXIBLE_FROM)
     offset = reader.int64()
     leader_epoch = reader.int32() if version >= 3 else -1
     metadata = reader.string()
     commit_timestamp = reader.int64()
     expire_timestamp = reader.int64() if version == 1 else -1
     topic_id = NO_TOPIC_ID
-    if reader.flexible:
-        for tag, content in reader.tagged_fields():
-            if tag == 0 and len(content) == 16:
-                topic_id = UUID(bytes=content)
+    for tag, content in reader.tagged_fields():
+        if tag == 0 and len(content) == 16:
+            topic_id = UUID(bytes=content)
     return OffsetCommitValue(offset, commit_timestamp, leader_epoch, metadata, expire_timestamp, topic_id)
 
 
 def decode_group_metadata_value(buffer: Buffer) -> GroupMetadataValue:
-    reader = _Reader(buffer, "group metadata")
-    version = reader.version()
+    reader = StoredReader(buffer, "group metadata")
+    version = reader.version(VALUE_VERSION_MAX, FLEXIBLE_FROM)
     protocol_type, generation = reader.string(), reader.int32()
     protocol, leader = reader.nullable_string(), reader.nullable_string()
     state_timestamp = reader.int64() if version >= 2 else -1
     members = tuple(_read_member(reader, version) for _ in range(reader.count()))
-    if reader.flexible:
-        reader.tagged_fields()
+    reader.tagged_fields()
     return GroupMetadataValue(protocol_type, generation, protocol, leader, members, state_timestamp)
 
 
-def _read_member(reader: "_Reader", version: int) -> MemberMetadata:
+def _read_member(reader: StoredReader, version: int) -> MemberMetadata:
     member_id = reader.string()
     instance_id = reader.nullable_string() if version >= 3 else None
     client_id, client_host = reader.string(), reader.string()
     rebalance_timeout_ms = reader.int32() if version >= 1 else -1
     session_timeout_ms = reader.int32()
     subscription, assignment = reader.byte_string(), reader.byte_string()
-    if reader.flexible:
-        reader.tagged_fields()
+    reader.tagged_fields()
     return MemberMetadata(
         member_id, client_id, client_host, session_timeout_ms, subscription, assignment,
         instance_id, rebalance_timeout_ms,
     )  # fmt: skip
-
-
-class _Reader:
-    """Walks a stored key or value; whatever does not fit raises MalformedMessage."""
-
-    def __init__(self, buffer: Buffer, what: str) -> None:
-        self._buffer = buffer
-        self._position = 0
-        self._what = what
-        self.flexible = False
-
-    def version(self) -> int:
-        version = self.int16()
-        if not 0 <= version <= VALUE_VERSION_MAX:
-            raise MalformedMessage(f"version {version} of a {self._what} record is not known")
-        self.flexible = version >= FLEXIBLE_FROM
-        return version
-
-    def int16(self) -> int:
-        return self._unpack(_INT16)
-
-    def int32(self) -> int:
-        return self._unpack(_INT32)
-
-    def int64(self) -> int:
-        return self._unpack(_INT64)
-
-    def string(self) -> str:
-        text = self.nullable_string()
-        if text is None:
-            raise MalformedMessage(f"a {self._what} record lacks a text that it must have")
-        return text
-
-    def nullable_string(self) -> str | None:
-        size = self._unsigned() - 1 if self.flexible else self.int16()
-        if size < 0:
-            return None
-        try:
-            return self._take(size).decode()
-        except UnicodeDecodeError:
-            raise MalformedMessage(f"a {self._what} record has a text that is not UTF-8") from None
-
-    def byte_string(self) -> bytes:
-        return self._take(self._unsigned() - 1 if self.flexible else self.int32())
-
-    def count(self) -> int:
-        count = self._unsigned() - 1 if self.flexible else self.int32()
-        if not 0 <= count <= len(self._buffer):
-            raise MalformedMessage(f"a {self._what} record cannot have {count} elements")
-        return count
-
-    def tagged_fields(self) -> list[tuple[int, bytes]]:
-        return [(self._unsigned(), self._take(self._unsigned())) for _ in range(self._unsigned())]
-
-    def _unpack(self, layout: struct.Struct) -> int:
-        try:
-            (value,) = layout.unpack_from(self._buffer, self._position)
-        except struct.error:
-            raise MalformedMessage(f"a {self._what} record is cut short") from None
-        self._position += layout.size
-        return int(value)
-
-    def _unsigned(self) -> int:
-        try:
-            value, self._position = varint.read_unsigned(self._buffer, self._position)
-        except IndexError:
-            raise MalformedMessage(f"a {self._what} record is cut short") from None
-        return value
-
-    def _take(self, size: int) -> bytes:
-        end = self._position + size
-        if size < 0 or end > len(self._buffer):
-            raise MalformedMessage(f"a {self._what} record is cut short")
-        content = bytes(self._buffer[self._position : end])
-        self._position = end
-        return content

@@ -12,12 +12,15 @@ import msgspec
 from ottla.model.names import TopicPartition
 from ottla.model.sentinels import NO_TIMESTAMP
 from ottla.protocol import varint
+from ottla.protocol.compression import Buffer
 from ottla.protocol.errors import MalformedMessage
 from ottla.protocol.records import NO_PRODUCER_ID
+from ottla.protocol.stored_records import StoredReader
 
 TRANSACTION_LOG = 0
 VALUE_VERSION = 1
 VALUE_VERSION_MAX = 1
+FLEXIBLE_FROM = 1
 STRING_BYTES_MAX = 0x7FFF
 
 _INT16 = struct.Struct(">h")
@@ -26,8 +29,6 @@ _INT64 = struct.Struct(">q")
 _HEAD = struct.Struct(">hqhib")  # version, producer id, producer epoch, timeout, state
 _TIMES = struct.Struct(">qq")
 _PREVIOUS_PRODUCER_ID, _NEXT_PRODUCER_ID, _CLIENT_VERSION = 0, 1, 2
-
-Buffer = bytes | bytearray | memoryview
 
 
 class TransactionState(IntEnum):
@@ -122,23 +123,21 @@ def _tagged(value: TransactionValue) -> list[bytes]:
 
 def decode_transaction_key(buffer: Buffer) -> str | None:
     """The transactional id, or None if the record is of another type."""
-    reader = _Reader(buffer, "key")
+    reader = StoredReader(buffer, "key")
     if reader.int16() != TRANSACTION_LOG:
         return None
-    return reader.text(reader.int16())
+    return reader.string()
 
 
 def decode_transaction_value(buffer: Buffer) -> TransactionValue:
-    reader = _Reader(buffer, "transaction")
+    reader = StoredReader(buffer, "transaction")
     version, producer_id, epoch, timeout_ms, number = reader.unpack(_HEAD)
-    if not 0 <= version <= VALUE_VERSION_MAX:
-        raise MalformedMessage(f"version {version} of a transaction record is not known")
+    reader.check_version(version, VALUE_VERSION_MAX, FLEXIBLE_FROM)
     try:
         state = TransactionState(number)
     except ValueError:
         raise MalformedMessage(f"a transaction record has state {number}, which is not one") from None
-    reader.flexible = version >= 1
-    partitions = frozenset(reader.partitions())
+    partitions = frozenset(_read_partitions(reader))
     updated_ms, started_ms = reader.unpack(_TIMES)
     previous = following = NO_PRODUCER_ID
     client_version = 0
@@ -154,65 +153,11 @@ def decode_transaction_value(buffer: Buffer) -> TransactionValue:
     )
 
 
-class _Reader:
-    """Walks a stored key or value; whatever does not fit raises MalformedMessage."""
-
-    def __init__(self, buffer: Buffer, what: str) -> None:
-        self._buffer = buffer
-        self._position = 0
-        self._what = what
-        self.flexible = False
-
-    def unpack(self, layout: struct.Struct) -> tuple[int, ...]:
-        try:
-            values = layout.unpack_from(self._buffer, self._position)
-        except struct.error:
-            raise MalformedMessage(f"a {self._what} record is cut short") from None
-        self._position += layout.size
-        return values
-
-    def int16(self) -> int:
-        return self.unpack(_INT16)[0]
-
-    def text(self, size: int) -> str:
-        try:
-            return self._take(size).decode()
-        except UnicodeDecodeError:
-            raise MalformedMessage(f"a {self._what} record has a text that is not UTF-8") from None
-
-    def partitions(self) -> list[TopicPartition]:
-        found = []
-        for _ in range(max(self._count(), 0)):
-            topic = self.text(self._unsigned() - 1 if self.flexible else self.int16())
-            count = max(self._count(), 0)
-            numbers = self.unpack(struct.Struct(f">{count}i"))
-            found += [TopicPartition(topic, number) for number in numbers]
-            self.tagged_fields()
-        return found
-
-    def tagged_fields(self) -> list[tuple[int, bytes]]:
-        if not self.flexible:
-            return []
-        return [(self._unsigned(), self._take(self._unsigned())) for _ in range(self._unsigned())]
-
-    def _count(self) -> int:
-        """Minus one is null, which says the same as none."""
-        count = self._unsigned() - 1 if self.flexible else self.unpack(_INT32)[0]
-        if not -1 <= count <= len(self._buffer):
-            raise MalformedMessage(f"a {self._what} record cannot have {count} elements")
-        return count
-
-    def _unsigned(self) -> int:
-        try:
-            value, self._position = varint.read_unsigned(self._buffer, self._position)
-        except IndexError:
-            raise MalformedMessage(f"a {self._what} record is cut short") from None
-        return value
-
-    def _take(self, size: int) -> bytes:
-        end = self._position + size
-        if size < 0 or end > len(self._buffer):
-            raise MalformedMessage(f"a {self._what} record is cut short")
-        content = bytes(self._buffer[self._position : end])
-        self._position = end
-        return content
+def _read_partitions(reader: StoredReader) -> list[TopicPartition]:
+    found = []
+    for _ in range(reader.count(nullable=True)):
+        topic = reader.string()
+        numbers = reader.unpack(struct.Struct(f">{reader.count(nullable=True)}i"))
+        found += [TopicPartition(topic, number) for number in numbers]
+        reader.tagged_fields()
+    return found

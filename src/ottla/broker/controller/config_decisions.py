@@ -18,20 +18,9 @@ from ottla.config.setting import ConfigError, Setting, SettingType, format_value
 from ottla.config.topic import TOPIC_SETTINGS, validate_topic_overrides
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import check_topic_name
+from ottla.model.wire_numbers import ResourceType as ResourceType  # noqa: PLC0414 (known from here)
 from ottla.telemetry.subscriptions import MATCH, METRICS, BadSubscription
 from ottla.telemetry.subscriptions import parse as parse_subscription
-
-
-class ResourceType(IntEnum):
-    """Things that have settings; the numbers are those of the protocol."""
-
-    UNKNOWN = 0
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
-
 
 _UNSERVED: Mapping[int, str] = {
     ResourceType.BROKER_LOGGER: "log levels are those of one broker: ask it itself",

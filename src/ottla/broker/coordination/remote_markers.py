@@ -4,14 +4,11 @@ A marker that did not arrive is refused; the coordinator asks for it again, and 
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 
 from ottla.broker.coordination.markers import DONE_ANYWAY, LocalMarkers, Marker
-from ottla.broker.coordination.sending import Sender
-from ottla.broker.replication.peers import Peers
+from ottla.broker.coordination.sending import InterBroker, Sender
 from ottla.cluster.image import NO_LEADER
-from ottla.cluster.store import MetadataStore
-from ottla.config.broker import BrokerSettings
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition, by_topic
 from ottla.protocol.messages.write_txn_markers import (
@@ -31,27 +28,17 @@ Wanted = tuple[Marker, TopicPartition]
 class ClusterMarkers:
     """Implements MarkerWriter."""
 
-    def __init__(
-        self,
-        node_id: int,
-        local: LocalMarkers,
-        metadata: MetadataStore,
-        peers: Peers,
-        settings: Callable[[], BrokerSettings],
-    ) -> None:
-        self._node_id = node_id
+    def __init__(self, local: LocalMarkers, others: InterBroker) -> None:
         self._local = local
-        self._metadata = metadata
-        self._peers = peers
-        self._settings = settings
+        self._others = others
         self._sender: Sender[Wanted, None] = Sender(self._send)
 
     def write(self, marker: Marker, partition: TopicPartition) -> Awaitable[None] | None:
-        topic = self._metadata.image.topics.get(partition.topic)
+        topic = self._others.metadata.image.topics.get(partition.topic)
         if topic is None or partition.partition >= len(topic.partitions):
             return None
         leader = topic.partitions[partition.partition].leader
-        if leader == self._node_id:
+        if leader == self._others.node_id:
             return self._local.write(marker, partition)
         if leader == NO_LEADER:
             raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition} has no leader now")
@@ -62,13 +49,8 @@ class ClusterMarkers:
 
     async def _send(self, broker_id: int, wanted: list[Wanted]) -> Sequence[ApiError | None]:
         markers = list(dict.fromkeys(marker for marker, _ in wanted))
-        response = await self._peers.call(
-            broker_id,
-            _request(markers, wanted),
-            WriteTxnMarkersResponse,
-            timeout_s=self._settings().request_timeout_ms / 1000.0,
-            lane=LANE,
-        )
+        request = _request(markers, wanted)
+        response = await self._others.call(broker_id, request, WriteTxnMarkersResponse, lane=LANE)
         codes = {
             (marker, TopicPartition(topic.name, partition.partition_index)): ErrorCode(partition.error_code)
             for marker, result in zip(markers, response.markers, strict=False)

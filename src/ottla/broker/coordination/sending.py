@@ -7,17 +7,35 @@ which broker, it is sent again.
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
+from ottla.broker.replication.peers import Peers
+from ottla.cluster.store import MetadataStore
+from ottla.config.broker import BrokerSettings
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.protocol.schema import TopLevel
 
 Item = TypeVar("Item")
 R = TypeVar("R")
+Response = TypeVar("Response", bound=TopLevel)
 
 Send = Callable[[int, list[Item]], Awaitable[Sequence[R | ApiError]]]
 """Asks a broker about some items: one result, or the reason why there is none, for each of them."""
 
 ITEMS_PER_REQUEST_MAX = 1000
+
+
+class InterBroker(NamedTuple):
+    """Who this broker is, which others there are, and how they are asked."""
+
+    node_id: int
+    metadata: MetadataStore
+    peers: Peers
+    settings: Callable[[], BrokerSettings]
+
+    async def call(self, broker_id: int, request: TopLevel, answer: type[Response], *, lane: str) -> Response:
+        timeout_s = self.settings().request_timeout_ms / 1000.0
+        return await self.peers.call(broker_id, request, answer, timeout_s=timeout_s, lane=lane)
 
 
 def watched(pending: Awaitable[R]) -> "asyncio.Future[R]":

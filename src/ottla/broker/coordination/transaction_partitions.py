@@ -7,16 +7,14 @@ may still be on their way. It cannot know, so the broker asks again until `add.p
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
 from ottla.broker.coordination.coordinator import partition_for
-from ottla.broker.coordination.sending import Sender
+from ottla.broker.coordination.sending import InterBroker, Sender
 from ottla.broker.coordination.transaction_runtime import Errors, TransactionCoordinator, in_partition
-from ottla.broker.replication.peers import Peers
+from ottla.broker.coordination.transactions.events import TransactionalWrite
 from ottla.cluster.image import NO_LEADER
-from ottla.cluster.store import MetadataStore
-from ottla.config.broker import BrokerSettings
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TRANSACTION_STATE, TopicPartition, by_topic
 from ottla.protocol.messages.add_partitions_to_txn import (
@@ -32,65 +30,25 @@ LANE = "transactions"
 
 
 class TransactionPartitions(Protocol):
-    def ensure_partitions(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        partitions: Sequence[TopicPartition],
-        *,
-        add: bool,
-    ) -> Errors | Awaitable[Errors]:
-        """Before a transactional write: NONE for each partition that is part of the transaction.
-
-        With `add` they become part of it (transaction version 2), once the producer's last one is complete, which is
-        waited for a little; without it they must be already. The codes are those of a partition: a fenced producer
-        has an INVALID_PRODUCER_EPOCH there.
-        """
+    def ensure_partitions(self, write: TransactionalWrite) -> Errors | Awaitable[Errors]:
+        """As the coordinator's own; to be added, the producer's last transaction is waited for a little."""
 
 
 class ClusterTransactionPartitions:
     """Implements TransactionPartitions."""
 
-    def __init__(
-        self,
-        node_id: int,
-        local: TransactionCoordinator,
-        metadata: MetadataStore,
-        peers: Peers,
-        settings: Callable[[], BrokerSettings],
-    ) -> None:
-        self._node_id = node_id
+    def __init__(self, local: TransactionCoordinator, others: InterBroker) -> None:
         self._local = local
-        self._metadata = metadata
-        self._peers = peers
-        self._settings = settings
+        self._others = others
         self._sender: Sender[AddPartitionsToTxnTransaction, AddPartitionsToTxnResult] = Sender(self._send)
         self.times = Histogram(unit=1 / 1000)
         """How long it took until the coordinator had answered, in microseconds."""
         self.failures = 0
 
-    def ensure_partitions(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        partitions: Sequence[TopicPartition],
-        *,
-        add: bool,
-    ) -> Errors | Awaitable[Errors]:
-        question = AddPartitionsToTxnTransaction(
-            transactional_id=transactional_id,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            verify_only=not add,
-            topics=[
-                AddPartitionsToTxnTopic(name=name, partitions=those) for name, those in by_topic(partitions).items()
-            ],
-        )
-        answer = self._ask(question, partitions)
-        if add and not (isinstance(answer, dict) and not _is_to_repeat(answer)):
-            return self._timed(self._insist(question, partitions, answer))
+    def ensure_partitions(self, write: TransactionalWrite) -> Errors | Awaitable[Errors]:
+        answer = self._ask(write)
+        if write.add and not (isinstance(answer, dict) and not _is_to_repeat(answer)):
+            return self._timed(self._insist(write, answer))
         if isinstance(answer, dict):
             self._note(answer, 0.0)
             return answer
@@ -107,32 +65,19 @@ class ClusterTransactionPartitions:
         self.times.record(int(seconds * 1_000_000))
         self.failures += sum(code is not ErrorCode.NONE for code in errors.values())
 
-    def _ask(
-        self, question: AddPartitionsToTxnTransaction, partitions: Sequence[TopicPartition]
-    ) -> Errors | Awaitable[Errors]:
-        leader = self._coordinator_of(question.transactional_id)
-        if leader == self._node_id:
-            return self._local.ensure_partitions(
-                question.transactional_id,
-                question.producer_id,
-                question.producer_epoch,
-                partitions,
-                add=not question.verify_only,
-            )
-        if question.verify_only and not self._settings().transaction_partition_verification_enable:
-            return dict.fromkeys(partitions, ErrorCode.NONE)
+    def _ask(self, write: TransactionalWrite) -> Errors | Awaitable[Errors]:
+        leader = self._coordinator_of(write.transactional_id)
+        if leader == self._others.node_id:
+            return self._local.ensure_partitions(write)
+        if not write.add and not self._others.settings().transaction_partition_verification_enable:
+            return dict.fromkeys(write.partitions, ErrorCode.NONE)
         if leader == NO_LEADER:
-            return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return _answered(self._sender.submit(leader, question), partitions)
+            return dict.fromkeys(write.partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return _answered(self._sender.submit(leader, _question(write)), write.partitions)
 
-    async def _insist(
-        self,
-        question: AddPartitionsToTxnTransaction,
-        partitions: Sequence[TopicPartition],
-        answer: Errors | Awaitable[Errors],
-    ) -> Errors:
+    async def _insist(self, write: TransactionalWrite, answer: Errors | Awaitable[Errors]) -> Errors:
         """Ask again while the producer's last transaction is about to be complete."""
-        settings, loop = self._settings(), asyncio.get_running_loop()
+        settings, loop = self._others.settings(), asyncio.get_running_loop()
         asked = loop.time()
         deadline = asked + settings.add_partitions_to_txn_retry_backoff_max_ms / 1000.0
         errors = answer if isinstance(answer, dict) else await answer
@@ -140,7 +85,7 @@ class ClusterTransactionPartitions:
             # The coordinator waits as long itself before it says so, and then there is no need to wait here too.
             await asyncio.sleep(asked + settings.add_partitions_to_txn_retry_backoff_ms / 1000.0 - loop.time())
             asked = loop.time()
-            answer = self._ask(question, partitions)
+            answer = self._ask(write)
             errors = answer if isinstance(answer, dict) else await answer
         return errors
 
@@ -148,7 +93,7 @@ class ClusterTransactionPartitions:
         self._sender.close()
 
     def _coordinator_of(self, transactional_id: str) -> int:
-        topic = self._metadata.image.topics.get(TRANSACTION_STATE)
+        topic = self._others.metadata.image.topics.get(TRANSACTION_STATE)
         if topic is None:
             return NO_LEADER
         return topic.partitions[partition_for(transactional_id, len(topic.partitions))].leader
@@ -156,13 +101,8 @@ class ClusterTransactionPartitions:
     async def _send(
         self, broker_id: int, questions: list[AddPartitionsToTxnTransaction]
     ) -> Sequence[AddPartitionsToTxnResult | ApiError]:
-        response = await self._peers.call(
-            broker_id,
-            AddPartitionsToTxnRequest(transactions=questions),
-            AddPartitionsToTxnResponse,
-            timeout_s=self._settings().request_timeout_ms / 1000.0,
-            lane=LANE,
-        )
+        request = AddPartitionsToTxnRequest(transactions=questions)
+        response = await self._others.call(broker_id, request, AddPartitionsToTxnResponse, lane=LANE)
         if response.error_code:
             raise ApiError(ErrorCode(response.error_code))
         if [result.transactional_id for result in response.results_by_transaction] != [
@@ -170,6 +110,18 @@ class ClusterTransactionPartitions:
         ]:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer is about other transactions")
         return response.results_by_transaction
+
+
+def _question(write: TransactionalWrite) -> AddPartitionsToTxnTransaction:
+    return AddPartitionsToTxnTransaction(
+        transactional_id=write.transactional_id,
+        producer_id=write.producer_id,
+        producer_epoch=write.producer_epoch,
+        verify_only=not write.add,
+        topics=[
+            AddPartitionsToTxnTopic(name=name, partitions=those) for name, those in by_topic(write.partitions).items()
+        ],
+    )
 
 
 def _is_to_repeat(errors: Errors) -> bool:

@@ -13,7 +13,7 @@ from ottla.broker.coordination.log import CoordinatorLog
 from ottla.broker.coordination.machine_shard import MachineShard
 from ottla.broker.coordination.markers import Marker, MarkerWriter, write_all
 from ottla.broker.coordination.scheduler import Scheduler
-from ottla.broker.coordination.transactions.events import VERSION_WITH_EPOCH_BUMP, End, Init, Step
+from ottla.broker.coordination.transactions.events import VERSION_WITH_EPOCH_BUMP, End, Init, Step, TransactionalWrite
 from ottla.broker.coordination.transactions.loading import LoadedTransactions
 from ottla.broker.coordination.transactions.machine import TransactionMachine
 from ottla.broker.coordination.transactions.states import PREPARED
@@ -159,31 +159,21 @@ class TransactionCoordinator(Coordinator[TransactionShard, LoadedTransactions]):
         shard, machine = self._find(transactional_id)
         return self._when_committed(shard, machine.verify(transactional_id, producer_id, producer_epoch, partitions))
 
-    def ensure_partitions(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        partitions: Sequence[TopicPartition],
-        *,
-        add: bool,
-    ) -> Errors | Awaitable[Errors]:
-        """Before a transactional write: are the partitions part of the transaction?
+    def ensure_partitions(self, write: TransactionalWrite) -> Errors | Awaitable[Errors]:
+        """NONE for each partition that is part of the transaction.
 
-        With `add` they become part of it (transaction version 2); without it they must be already. The codes are
-        those of a partition: a fenced producer has an INVALID_PRODUCER_EPOCH there.
+        The codes are those of a partition: a fenced producer has an INVALID_PRODUCER_EPOCH there.
         """
+        producer, partitions = (write.transactional_id, write.producer_id, write.producer_epoch), write.partitions
         try:
-            if add:
-                added = self.add_partitions(
-                    transactional_id, producer_id, producer_epoch, partitions, VERSION_WITH_EPOCH_BUMP
-                )
+            if write.add:
+                added = self.add_partitions(*producer, partitions, VERSION_WITH_EPOCH_BUMP)
                 if not isinstance(added, ErrorCode):
                     return _later(added, partitions)
                 return dict.fromkeys(partitions, in_partition(added))
             if not self._settings().transaction_partition_verification_enable:
                 return dict.fromkeys(partitions, ErrorCode.NONE)
-            verified = self.verify_partitions(transactional_id, producer_id, producer_epoch, partitions)
+            verified = self.verify_partitions(*producer, partitions)
             if not isinstance(verified, dict):
                 return _later(verified, partitions)
             return {partition: in_partition(code) for partition, code in verified.items()}

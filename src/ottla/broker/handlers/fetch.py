@@ -26,12 +26,12 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import NO_TOPIC_ID
 from ottla.model.rights import Operation, Resource
 from ottla.model.sentinels import NO_EPOCH, NO_FETCH_SESSION
+from ottla.model.wire_numbers import READ_COMMITTED
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 FIRST_VERSION_WITH_REPLICA_STATE = 15
 FIRST_VERSION_OF_FOLLOWER_READS = 11
-READ_COMMITTED = 1
 NO_VERSION = -1
 
 

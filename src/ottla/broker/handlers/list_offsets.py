@@ -15,6 +15,11 @@ from ottla.broker.replication.partition import Partition
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.rights import Operation, Resource
 from ottla.model.sentinels import NO_EPOCH
+from ottla.model.wire_numbers import (
+    EARLIEST_PENDING_UPLOAD,
+    READ_COMMITTED,
+    SINCE_VERSION,
+)
 from ottla.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -23,19 +28,9 @@ from ottla.protocol.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 
-LATEST = -1
-EARLIEST = -2
-MAX_TIMESTAMP = -3
-EARLIEST_LOCAL = -4
-LATEST_TIERED = -5
-EARLIEST_PENDING_UPLOAD = -6
 NOTHING = -1
-READ_COMMITTED = 1
 CONSUMER = -1
 FIRST_VERSION_WITH_NOT_AVAILABLE = 5
-
-# From which version each special timestamp is understood; before that it is an unsupported request.
-SINCE_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 
 
 class Found(NamedTuple):

@@ -8,6 +8,7 @@ import inspect
 
 from ottla.broker.coordination.coordinator import partition_for
 from ottla.broker.coordination.groups.events import Commit, OffsetToCommit
+from ottla.broker.coordination.transactions.events import TransactionalWrite
 from ottla.broker.handlers.common import access
 from ottla.broker.handlers.context import Broker, Call
 from ottla.model.errors import ApiError, ErrorCode
@@ -103,13 +104,9 @@ async def _join_transaction(broker: Broker, call: Call, request: TxnOffsetCommit
     if offsets_topic is None:
         raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     partition = TopicPartition(CONSUMER_OFFSETS, partition_for(request.group_id, len(offsets_topic.partitions)))
-    outcome = broker.transaction_partitions.ensure_partitions(
-        request.transactional_id,
-        request.producer_id,
-        request.producer_epoch,
-        [partition],
-        add=call.version >= ADDS_PARTITION_FROM,
-    )
+    adds = call.version >= ADDS_PARTITION_FROM
+    write = TransactionalWrite(request.transactional_id, request.producer_id, request.producer_epoch, [partition], adds)
+    outcome = broker.transaction_partitions.ensure_partitions(write)
     codes = await outcome if inspect.isawaitable(outcome) else outcome
     code = codes.get(partition, ErrorCode.NONE)
     if code is ErrorCode.TRANSACTION_ABORTABLE and call.version < KNOWS_ABORTABLE_FROM:

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from typing import NamedTuple
 
-from ottla.broker.replication.partition import Partition
+from ottla.broker.replication.followed import FollowedReplica
 from ottla.broker.replication.partitions import Partitions
 from ottla.cluster.documents import partition_document, partition_path
 from ottla.cluster.image import PartitionImage
@@ -22,7 +22,7 @@ UNCERTAIN_PAUSE_S = 1.0
 
 
 class _Change(NamedTuple):
-    partition: Partition
+    partition: FollowedReplica
     epoch: int
     before: tuple[int, ...]
     isr: tuple[int, ...]
@@ -47,8 +47,8 @@ class IsrWriter:
     def __init__(self, store: MetadataStore, partitions: Partitions) -> None:
         self._store = store
         self._partitions = partitions
-        self._queue: dict[Partition, None] = {}
-        self._uncertain: dict[Partition, _Change] = {}
+        self._queue: dict[FollowedReplica, None] = {}
+        self._uncertain: dict[FollowedReplica, _Change] = {}
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
         self.shrinks = 0
@@ -57,7 +57,7 @@ class IsrWriter:
         self.failures = 0
         partitions.context.isr_wanted = self.look_at
 
-    def look_at(self, partition: Partition) -> None:
+    def look_at(self, partition: FollowedReplica) -> None:
         """Perhaps its in-sync replicas should change: decide soon, together with others."""
         self._queue[partition] = None
         if self._task is None and not self._stopped:
@@ -94,7 +94,7 @@ class IsrWriter:
         finally:
             self._task = None
 
-    def _decide(self, partition: Partition) -> _Change | None:
+    def _decide(self, partition: FollowedReplica) -> _Change | None:
         path = partition_path(*partition.tp)
         version = self._store.version(path)
         doubtful = self._uncertain.pop(partition, None)
@@ -114,7 +114,7 @@ class IsrWriter:
         document = partition_document(state, self._store.image.controller_epoch)
         return _Change(partition, partition.leader_epoch, partition.isr, isr, late, Write(path, document, version))
 
-    def _agrees(self, partition: Partition) -> bool:
+    def _agrees(self, partition: FollowedReplica) -> bool:
         """Whether the partition is what the newest image says, which the version belongs to."""
         topic = self._store.image.topics.get(partition.tp.topic)
         if topic is None or topic.topic_id != partition.topic_id or partition.tp.partition >= len(topic.partitions):

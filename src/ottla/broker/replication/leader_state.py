@@ -12,7 +12,7 @@ from ottla.config.live import LiveConfig
 from ottla.model.clock import Clock
 
 if TYPE_CHECKING:
-    from ottla.broker.replication.partition import Partition
+    from ottla.broker.replication.followed import FollowedReplica
 
 
 class FollowerSession(Protocol):
@@ -32,7 +32,7 @@ class ReplicaContext:
         self.clock = clock
         self.brokers: Mapping[int, BrokerImage] = {}
         """The brokers that are alive."""
-        self.isr_wanted: Callable[[Partition], None] = lambda partition: None
+        self.isr_wanted: Callable[[FollowedReplica], None] = lambda partition: None
         """Told of a partition whose in-sync replicas should perhaps change."""
         self.traffic = Traffic()
 

@@ -20,13 +20,14 @@ from time import monotonic_ns
 
 from ottla.broker.handlers.context import CloseConnection, NoResponse, Parked, Response
 from ottla.broker.server import charging
-from ottla.broker.server.answer import SLOW_NS, Answer, AnswerWatch, Slot, note_sent
+from ottla.broker.server.answer import SLOW_NS, Answer, AnswerWatch, Slot
 from ottla.broker.server.channel import Channel, Waits, WantChannel, WantWrite
 from ottla.broker.server.dispatch import Dispatcher
 from ottla.broker.server.gate import frame_bounds
+from ottla.broker.server.large_frame import LargeFrame
 from ottla.broker.server.limits import RequestMemory
-from ottla.broker.server.outbox import Outbox
 from ottla.broker.server.turn import FlushTurn
+from ottla.broker.server.writing import WritingSide
 from ottla.broker.session import Session
 from ottla.protocol.errors import MalformedMessage
 from ottla.protocol.frames import response_head
@@ -35,19 +36,15 @@ logger = logging.getLogger(__name__)
 
 _SIZE = struct.Struct(">i")
 _SCRATCH = memoryview(bytearray(256 * 1024))  # shared by all connections: reading never spans two loop steps
-FRAME_START_BYTES = 64 * 1024  # of a large request's buffer, which then grows by doubling
 PENDING_RESPONSES_MAX = 128
 FRAMES_PER_TURN_MAX = 64  # then other connections get their turn
 READS_PER_TURN_MAX = 4  # likewise; two empty any socket's buffer
 
 
-class Connection:
-    # Without slots the attributes would be more than Python keeps quickly at hand.
+class Connection(WritingSide):
     __slots__ = (
-        "_channel", "_closed", "_descriptor", "_dispatcher", "_frame", "_frame_filled", "_frame_size", "_held_by",
-        "_in_turn", "_leftover", "_loop", "_memory", "_muted", "_now_ns", "_on_closed", "_outbox", "_quotas",
-        "_reading", "_reads_when_writable", "_receive_into", "_received_ns", "_request_bytes_max", "_slots",
-        "_stopping", "_turn", "_unsent", "_waits", "_watch", "_writing", "last_active", "received_bytes", "session",
+        "_dispatcher", "_frame", "_held_by", "_leftover", "_memory", "_muted", "_on_closed", "_reading",
+        "_receive_into", "_received_ns", "_request_bytes_max", "_slots", "received_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -63,53 +60,27 @@ class Connection:
         watch: AnswerWatch | None = None,
         now_ns: Callable[[], int] = monotonic_ns,
     ) -> None:
-        self.session = session
-        self.last_active = loop.time()
-        self._loop = loop
-        self._channel = channel
+        super().__init__(loop, channel, session, dispatcher.quotas, turn, watch, now_ns)
         self._receive_into = channel.receive_into
-        self._descriptor = channel.fileno()
         self._dispatcher = dispatcher
-        self._quotas = dispatcher.quotas
         self._memory = memory
-        self._turn = turn
-        self._in_turn = False
         self._request_bytes_max = request_bytes_max
         self._on_closed = on_closed
-        self._watch = watch
-        self._unsent: deque[Answer] = deque()  # of those that the watch wants
-        self._now_ns = now_ns
         self._received_ns = 0
         self.received_bytes = 0
-        self._outbox = Outbox(channel)
         self._slots: deque[Slot] = deque()
         self._held_by: Slot | None = None
         self._leftover = b""  # received, not yet a whole frame; short, because large frames get their own buffer
-        self._frame: bytearray | None = None
-        self._frame_filled = 0
-        self._frame_size = 0
+        self._frame: LargeFrame | None = None
         self._reading = False
-        self._writing = False
-        self._waits: Waits | None = None  # for what, while something is to be written and cannot
-        self._reads_when_writable = False
         self._muted: asyncio.TimerHandle | None = None
-        self._stopping = False
-        self._closed = False
         channel.on_ready = self._on_channel_ready
         self._resume_reading()
-
-    def is_closed(self) -> bool:
-        # A method, not an attribute: almost any call may close the connection, and a type checker must not assume.
-        return self._closed
 
     @property
     def busy(self) -> bool:
         """Whether a request is being worked on. A peer that does not read what it was sent is not busy but gone."""
         return (bool(self._slots) or self._muted is not None) and not self._writing
-
-    @property
-    def sent_bytes(self) -> int:
-        return self._outbox.sent_bytes
 
     @property
     def backlog(self) -> tuple[bool, bool, deque[Slot]]:
@@ -195,7 +166,7 @@ class Connection:
             size = self._checked_size(data, position)
             if end - position - 4 < size:
                 if size > len(_SCRATCH) // 2:
-                    self._start_frame(size, data[position + 4 : end])
+                    self._frame = LargeFrame(size, data[position + 4 : end], self._memory)
                     position = end
                 break
             if frames and (self._blocked() or frames == FRAMES_PER_TURN_MAX):
@@ -221,32 +192,19 @@ class Connection:
             raise MalformedMessage(f"a request of {size} bytes was announced; {least} to {most} are allowed ({name})")
         return size
 
-    def _start_frame(self, size: int, first_part: memoryview) -> None:
-        # A buffer's memory is touched when it is made, so it grows with what has come, not with what was announced.
-        received = len(first_part)
-        self._frame = bytearray(min(size, max(FRAME_START_BYTES, 4 * received)))
-        self._frame[:received] = first_part
-        self._frame_filled = received
-        self._frame_size = size
-        self._memory.take(received)
-
-    def _receive_into_frame(self, frame: bytearray) -> None:
-        received = self._receive_into(memoryview(frame)[self._frame_filled :])
+    def _receive_into_frame(self, frame: LargeFrame) -> None:
+        received = self._receive_into(frame.room)
         if received == 0:
             self.close()
             return
         self.last_active = self._loop.time()
         self.received_bytes += received
-        self._frame_filled += received
-        self._memory.take(received)
-        if self._frame_filled == self._frame_size:
+        whole = frame.add(received)
+        if whole is not None:
             self._frame = None
-            self._memory.give_back(len(frame))
             self._received_ns = now_ns = self._now_ns()
-            self._handle(frame, now_ns)
+            self._handle(whole, now_ns)
             self._flush_soon()
-        elif self._frame_filled == len(frame):
-            frame.extend(bytes(min(len(frame), self._frame_size - len(frame))))
 
     def _continue(self) -> None:
         """Go on with frames that were received but had to wait."""
@@ -379,61 +337,6 @@ class Connection:
         if answer.call.then_close:
             self.stop()
 
-    # Writing
-
-    def _flush_soon(self) -> None:
-        if not self._in_turn and not self._writing and not self._outbox.empty:
-            self._in_turn = True
-            self._turn.add(self)
-
-    def flush(self) -> None:
-        self._in_turn = False
-        if self._closed or self._writing:
-            return
-        waits = self._send()
-        if waits is not None:
-            self._writing = True
-            self._wait_to_write(waits)
-        elif self._stopping:
-            self._close_when_idle()
-
-    def _send(self) -> Waits | None:
-        """Send what can be. Returns what the rest has to wait for; a connection that is broken is closed."""
-        began_ns = self._now_ns() if self._quotas.requests is not None else 0
-        sending_ns = self._turn.time_of_sending(self._now_ns) if self._unsent else 0
-        try:
-            waits = self._outbox.flush()
-        except OSError:
-            self.close()
-            return None
-        if began_ns:
-            charging.note_sending(self._quotas, self.session, began_ns, self._now_ns())
-        if sending_ns:
-            now_ns = self._turn.sent(self._now_ns)
-            note_sent(self._unsent, self._outbox.sent_bytes, sending_ns, now_ns, self._watch)
-        return waits
-
-    def _wait_to_write(self, waits: Waits | None) -> None:
-        if waits is self._waits:
-            return
-        if self._waits is Waits.FOR_WRITABLE and not self._reads_when_writable:
-            self._loop.remove_writer(self._descriptor)
-        self._waits = waits
-        if waits is Waits.FOR_WRITABLE:
-            self._loop.add_writer(self._descriptor, self._on_writable)
-        elif waits is Waits.FOR_READABLE:
-            self._resume_reading()
-
-    def _on_writable(self) -> None:
-        reads, self._reads_when_writable = self._reads_when_writable, False
-        if self._waits is Waits.FOR_WRITABLE:
-            self._go_on_writing()
-        else:
-            self._loop.remove_writer(self._descriptor)
-        if reads and not self.is_closed():
-            self._resume_reading()
-            self._on_readable()
-
     def _on_channel_ready(self) -> None:
         if self.is_closed():
             return
@@ -442,20 +345,6 @@ class Connection:
         elif not self._blocked():
             self._resume_reading()
             self._on_readable()
-
-    def _go_on_writing(self) -> None:
-        waits = self._send()
-        if self.is_closed():
-            return
-        self._wait_to_write(waits)
-        if waits is not None:
-            self.last_active = self._loop.time()
-            return
-        self._writing = False
-        if self._stopping:
-            self._close_when_idle()
-        else:
-            self._continue()
 
     # The end
 
@@ -492,7 +381,7 @@ class Connection:
                 outcome.abandon()
         self._slots.clear()
         if self._frame is not None:
-            self._memory.give_back(self._frame_filled)
+            self._frame.give_up()
             self._frame = None
         self._channel.close()
         self._on_closed(self)

@@ -22,6 +22,7 @@ from ottla.config.load import load_settings
 from ottla.http.address import BadListener
 from ottla.http.listening import listen
 from ottla.model.defaults import BOOTSTRAP_VARIABLE, DEFAULT_PORT
+from ottla.testing.ports import free_ports
 
 DEFAULT_DATA = "./.ottla-cluster"
 READY_SECONDS_MAX = 60.0
@@ -116,14 +117,14 @@ def _parse(argv: Sequence[str] | None, prog: str) -> argparse.Namespace:
 
 
 def _start(args: argparse.Namespace, children: list[Child], stopping: threading.Event) -> None:
-    """ZooKeeper first, then all brokers at once; returns when all of them serve."""
-    connect = args.zookeeper
-    if connect is None:
-        server, connect = zookeeper_child(Path(args.data, "zookeeper").absolute(), log_level=args.log_level)
-        children.append(server)
-        _wait_for([server], stopping)
+    """ZooKeeper first, then all brokers at once; returns when all of them serve. What cannot work starts nothing."""
+    (port,) = free_ports(1)
+    connect = args.zookeeper or f"127.0.0.1:{port}"
     own = load_settings(None, [*broker_settings(args, 1, connect), *args.settings])
     refuse_exposed(wanted(args.registry), args.secured, meant=own.ottla_allow_unauthenticated_listeners)
+    if args.zookeeper is None:
+        children.append(zookeeper_child(Path(args.data, "zookeeper").absolute(), port, log_level=args.log_level))
+        _wait_for(children, stopping)
     if args.secured is not None:
         secure.make_admin(args.secured, own)
     brokers = []

@@ -19,7 +19,6 @@ from ottla.cli.local.registry_child import command as registry_command
 from ottla.cluster.zookeeper_server import command, write_config
 from ottla.http.address import HttpAddress
 from ottla.testing.child import guard
-from ottla.testing.ports import free_ports
 from ottla.testing.zookeeper import ask
 
 _COLOURS = (36, 32, 33, 35, 34, 31)
@@ -130,14 +129,12 @@ def console_child(
     return Child("console", program, 90, serves=CONSOLE_ANSWERS)
 
 
-def zookeeper_child(data_dir: Path, *, log_level: str) -> tuple[Child, str]:
-    """A ZooKeeper server, and where it listens."""
-    (port,) = free_ports(1)
+def zookeeper_child(data_dir: Path, port: int, *, log_level: str) -> Child:
     config = write_config(data_dir, port=port, settings={"tickTime": 500})
     level = "warn" if log_level == "warning" else log_level
     child = Child("zookeeper", [*command(log_level=level), str(config)], 90, serves=None)
     threading.Thread(target=_announce, args=(child, port), daemon=True).start()
-    return child, f"127.0.0.1:{port}"
+    return child
 
 
 def _announce(child: Child, port: int) -> None:

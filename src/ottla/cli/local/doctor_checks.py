@@ -25,6 +25,8 @@ OPEN_FILES_MIN = 1024
 OPEN_FILES_WANTED = 16_384
 CLOCK_DIFFERENCE_SECONDS_MAX = 5.0
 PROBE_SECONDS_MAX = 3.0
+SELDOM_NEEDED = {"gssapi": "only logins by Kerberos need it"}
+"""Extras that are not missed by most."""
 
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[^\]]*\])?(?P<limits>[^;]*)(?:;.*extra == ['\"](?P<extra>\w+)['\"])?")
 _LIMIT = re.compile(r"(?P<sign>>=|<)(?P<version>[\d.]+)")
@@ -128,7 +130,10 @@ def judge_packages(wanted: Iterable[str], versions: Mapping[str, str]) -> list[F
             for name, limits in packages
             if name in versions and not within(versions[name], limits)
         ]
-        if extra and len(missing) == len(packages):
+        if extra in SELDOM_NEEDED and len(missing) == len(packages):
+            found = f"not installed: {SELDOM_NEEDED[extra]}"
+            findings.append(Finding(check=check, state=State.SKIPPED, found=found))
+        elif extra and len(missing) == len(packages):
             found = "not installed: the broker and its tools work, pipelines and `ottla sql` do not"
             findings.append(warn(check, found, mend))
         elif missing or outdated:

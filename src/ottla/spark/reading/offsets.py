@@ -16,10 +16,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from ottla.model.names import TopicPartition
+from ottla.model.wire_numbers import EARLIEST as EARLIEST  # noqa: PLC0414 (known from here)
+from ottla.model.wire_numbers import LATEST as LATEST  # noqa: PLC0414 (known from here)
 from ottla.spark.errors import InvalidOption
-
-LATEST = -1
-EARLIEST = -2
 
 Offsets = Mapping[TopicPartition, int]
 OffsetJson = dict[str, dict[str, int]]

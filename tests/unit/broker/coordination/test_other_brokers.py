@@ -9,9 +9,10 @@ import pytest
 
 from ottla.broker.coordination.markers import LocalMarkers, Marker
 from ottla.broker.coordination.remote_markers import ClusterMarkers
-from ottla.broker.coordination.sending import Sender
+from ottla.broker.coordination.sending import InterBroker, Sender
 from ottla.broker.coordination.transaction_partitions import ClusterTransactionPartitions
 from ottla.broker.coordination.transaction_runtime import TransactionCoordinator
+from ottla.broker.coordination.transactions.events import TransactionalWrite
 from ottla.broker.replication.peers import PeerUnavailable
 from ottla.cluster.image import NO_LEADER, ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.store import MetadataStore
@@ -118,11 +119,8 @@ class MarkerWorld:
         self.peers = FakePeers(answer or (lambda _, request: marked(request, self.codes)))
         self.local = LocalOnes()
         self.markers = ClusterMarkers(
-            ME,
             cast("LocalMarkers", self.local),
-            cast("MetadataStore", self.picture),
-            self.peers,
-            BrokerSettings,
+            InterBroker(ME, cast("MetadataStore", self.picture), self.peers, BrokerSettings),
         )
 
 
@@ -295,7 +293,7 @@ def test_a_failure_that_nobody_expected_leaves_nobody_waiting() -> None:
 
 
 class LocalTransactions:
-    def ensure_partitions(self, *_: Any, **__: Any) -> dict[TopicPartition, ErrorCode]:
+    def ensure_partitions(self, _: TransactionalWrite) -> dict[TopicPartition, ErrorCode]:
         return {HERE: ErrorCode.NONE}
 
 
@@ -326,15 +324,12 @@ class MembershipWorld:
         self.picture.lead(TRANSACTION_STATE, leader)
         self.peers = FakePeers(answer)
         self.transaction_partitions = ClusterTransactionPartitions(
-            ME,
             cast("TransactionCoordinator", LocalTransactions()),
-            cast("MetadataStore", self.picture),
-            self.peers,
-            lambda: BrokerSettings(**settings),
+            InterBroker(ME, cast("MetadataStore", self.picture), self.peers, lambda: BrokerSettings(**settings)),
         )
 
     async def ensure(self, *partitions: TopicPartition, add: bool = True, name: str = "x") -> dict[Any, ErrorCode]:
-        answer = self.transaction_partitions.ensure_partitions(name, 7, 5, partitions, add=add)
+        answer = self.transaction_partitions.ensure_partitions(TransactionalWrite(name, 7, 5, partitions, add))
         return answer if isinstance(answer, dict) else await answer
 
 

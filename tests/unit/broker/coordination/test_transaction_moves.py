@@ -10,7 +10,7 @@ from tests.virtual_time import LoopClock, run_virtually
 
 from ottla.broker.coordination.markers import DONE_ANYWAY, Marker
 from ottla.broker.coordination.transaction_runtime import TransactionCoordinator
-from ottla.broker.coordination.transactions.events import End, Init, Step
+from ottla.broker.coordination.transactions.events import End, Init, Step, TransactionalWrite
 from ottla.config.broker import BrokerSettings
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
@@ -149,7 +149,8 @@ def outcomes(brokers: Brokers, token: int) -> set[bool]:
 
 
 async def ensure(coordinator: TransactionCoordinator, step: Step, partition: TopicPartition) -> ErrorCode:
-    answer = coordinator.ensure_partitions("x", step.producer_id, step.producer_epoch, [partition], add=True)
+    write = TransactionalWrite("x", step.producer_id, step.producer_epoch, [partition], add=True)
+    answer = coordinator.ensure_partitions(write)
     return (answer if isinstance(answer, dict) else await answer)[partition]
 
 
@@ -246,7 +247,7 @@ def test_nobody_is_told_that_a_partition_is_in_before_that_is_committed() -> Non
         adding = asyncio.ensure_future(ensure(brokers.leader, step, PARTITIONS[0]))
         await asyncio.sleep(0.1)
         verified = brokers.leader.ensure_partitions(
-            "x", step.producer_id, step.producer_epoch, [PARTITIONS[0]], add=False
+            TransactionalWrite("x", step.producer_id, step.producer_epoch, [PARTITIONS[0]], add=False)
         )
         assert not isinstance(verified, dict)
         old = brokers.log.leader

@@ -11,7 +11,7 @@ import pytest
 from ottla.broker.coordination import machine_shard
 from ottla.broker.coordination.markers import Marker
 from ottla.broker.coordination.transaction_runtime import TransactionCoordinator
-from ottla.broker.coordination.transactions.events import EPOCH_MAX, End, Init, Step
+from ottla.broker.coordination.transactions.events import EPOCH_MAX, End, Init, Step, TransactionalWrite
 from ottla.broker.coordination.transactions.loading import LoadedTransactions
 from ottla.config.broker import BrokerSettings
 from ottla.model.errors import ApiError, ErrorCode
@@ -69,9 +69,8 @@ class World:
         return await self.coordinator.init(Init(name, timeout_ms, producer_id, epoch))
 
     async def add(self, step: Step, *partitions: TopicPartition, name: str = "x") -> set[ErrorCode]:
-        answer = self.coordinator.ensure_partitions(
-            name, step.producer_id, step.producer_epoch, partitions or (T0,), add=True
-        )
+        write = TransactionalWrite(name, step.producer_id, step.producer_epoch, partitions or (T0,), add=True)
+        answer = self.coordinator.ensure_partitions(write)
         return set((answer if isinstance(answer, dict) else await answer).values())
 
     async def end(self, step: Step, *, commit: bool = True, version: int = 2, name: str = "x") -> Step:
@@ -330,14 +329,18 @@ def test_verification_only_asks() -> None:
         world = World()
         step = await world.init()
         assert await world.add(step, T0) == {NONE}
-        verify = world.coordinator.ensure_partitions
-        asked = verify("x", step.producer_id, step.producer_epoch, [T0, T1], add=False)
+
+        def verify(name: str, producer_id: int, epoch: int, partitions: list[TopicPartition]) -> object:
+            write = TransactionalWrite(name, producer_id, epoch, partitions, add=False)
+            return world.coordinator.ensure_partitions(write)
+
+        asked = verify("x", step.producer_id, step.producer_epoch, [T0, T1])
         assert asked == {T0: NONE, T1: ErrorCode.TRANSACTION_ABORTABLE}
-        assert verify("x", step.producer_id, 9, [T0], add=False) == {T0: ErrorCode.INVALID_PRODUCER_EPOCH}
-        assert verify("y", 1, 0, [T0], add=False) == {T0: ErrorCode.INVALID_PRODUCER_ID_MAPPING}
-        assert verify("", 1, 0, [T0], add=False) == {T0: ErrorCode.INVALID_REQUEST}
+        assert verify("x", step.producer_id, 9, [T0]) == {T0: ErrorCode.INVALID_PRODUCER_EPOCH}
+        assert verify("y", 1, 0, [T0]) == {T0: ErrorCode.INVALID_PRODUCER_ID_MAPPING}
+        assert verify("", 1, 0, [T0]) == {T0: ErrorCode.INVALID_REQUEST}
         world.settings = BrokerSettings(transaction_partition_verification_enable=False)
-        assert verify("x", step.producer_id, step.producer_epoch, [T1], add=False) == {T1: NONE}
+        assert verify("x", step.producer_id, step.producer_epoch, [T1]) == {T1: NONE}
 
     run(scenario())
 

@@ -14,6 +14,7 @@ from ottla.broker.coordination.kinds import CoordinatorEntry, CoordinatorKind
 from ottla.broker.coordination.markers import LocalMarkers
 from ottla.broker.coordination.partition_log import PartitionLog
 from ottla.broker.coordination.runtime import GroupCoordinator
+from ottla.broker.coordination.sending import InterBroker
 from ottla.broker.coordination.transaction_partitions import ClusterTransactionPartitions
 from ottla.broker.coordination.transaction_runtime import TransactionCoordinator
 from ottla.broker.handlers.context import Broker, Call
@@ -86,7 +87,7 @@ class Harness:
                 CoordinatorKind.TRANSACTION: CoordinatorEntry(transactions, controller.ensure_transactions_topic),
             },
             transaction_partitions=ClusterTransactionPartitions(
-                NODE_ID, transactions, self.store, peers, lambda: self.config.broker
+                transactions, InterBroker(NODE_ID, self.store, peers, lambda: self.config.broker)
             ),
             peers=peers,
             fetch_sessions=FetchSessions(lambda: 10, lambda: 1),

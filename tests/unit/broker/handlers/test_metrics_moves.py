@@ -15,6 +15,7 @@ from tests.unit.broker.handlers.conftest import Harness
 from tests.unit.broker.handlers.test_session import frame
 from tests.unit.broker.server.by_hand import ByHand, WantWrite
 
+from ottla.broker.coordination.sending import InterBroker
 from ottla.broker.coordination.transaction_partitions import ClusterTransactionPartitions
 from ottla.broker.handlers.fetching.sessions import FetchSessions
 from ottla.broker.life import OpeningProgress, SystemClock
@@ -151,7 +152,8 @@ def test_coordinators_count(harness: Harness) -> None:
     telemetry = Telemetry()
     coordinators.show_groups(telemetry, harness.broker.groups)
     partitions = ClusterTransactionPartitions(
-        1, harness.broker.transactions, harness.store, harness.broker.peers, lambda: harness.broker.settings
+        harness.broker.transactions,
+        InterBroker(1, harness.store, harness.broker.peers, lambda: harness.broker.settings),
     )
     coordinators.show_transactions(telemetry, harness.broker.transactions, partitions)
     before = told(telemetry)

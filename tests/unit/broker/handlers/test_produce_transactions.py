@@ -1,7 +1,7 @@
 """Transactional produce: the coordinator is asked when it must be, and what it says reaches clients of every age."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 
 import pytest
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from tests.unit.broker.handlers.partition_requests import (
     produce_now,
 )
 
+from ottla.broker.coordination.transactions.events import TransactionalWrite
 from ottla.broker.storage.markers import Marker, encode_marker
 from ottla.cluster.image import PartitionImage
 from ottla.model.errors import ErrorCode
@@ -41,23 +42,15 @@ class Membership:
     """Says what the coordinator would, and remembers what it was asked."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, int, int, list[TopicPartition], bool]] = []
+        self.asked: list[TransactionalWrite] = []
         self.answers: list[ErrorCode] = []
         self.errors: Errors = {}
         self.gate: asyncio.Event | None = None
 
-    def ensure_partitions(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        partitions: Sequence[TopicPartition],
-        *,
-        add: bool,
-    ) -> Errors | Awaitable[Errors]:
-        self.asked.append((transactional_id, producer_id, producer_epoch, list(partitions), add))
+    def ensure_partitions(self, write: TransactionalWrite) -> Errors | Awaitable[Errors]:
+        self.asked.append(write)
         code = self.answers.pop(0) if self.answers else ErrorCode.NONE
-        told = {partition: self.errors.get(partition, code) for partition in partitions}
+        told = {partition: self.errors.get(partition, code) for partition in write.partitions}
         return told if self.gate is None else self._later(told, self.gate)
 
     async def _later(self, told: Errors, gate: asyncio.Event) -> Errors:
@@ -84,13 +77,13 @@ def test_a_partition_is_asked_about_once_per_transaction(
     adds = version >= 12
     answers = produce_now(harness, {0: batch(7, 0), 1: batch(7, 0)}, version)
     assert [answers[number].error_code for number in (0, 1)] == [0, 0]
-    assert membership.asked == [("t", 7, 0, [tp(0), tp(1)], adds)]
+    assert membership.asked == [TransactionalWrite("t", 7, 0, [tp(0), tp(1)], adds)]
     produce_now(harness, {0: batch(7, 1), 1: batch(7, 1)}, version)
     assert len(membership.asked) == 1
     partition = harness.partitions.get(tp(0))
     partition.append_marker(7, 0, commit=True, coordinator_epoch=0, now_ms=NOW_MS)
     produce_now(harness, {0: batch(7, 2), 1: batch(7, 2)}, version)
-    assert membership.asked[1:] == [("t", 7, 0, [tp(0)], adds)]
+    assert membership.asked[1:] == [TransactionalWrite("t", 7, 0, [tp(0)], adds)]
 
 
 def test_a_new_epoch_is_asked_about_though_a_transaction_is_open(harness: Harness, membership: Membership) -> None:

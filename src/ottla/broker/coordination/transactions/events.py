@@ -1,8 +1,11 @@
 """What may be asked of a transactional id, and what the machine decides."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from ottla.model.errors import ErrorCode
+from ottla.model.names import TopicPartition
 from ottla.model.sentinels import NO_EPOCH
 from ottla.protocol.records import NO_PRODUCER_ID
 from ottla.protocol.transaction_records import TransactionValue
@@ -23,6 +26,19 @@ class Init(msgspec.Struct, frozen=True):
     @property
     def expects(self) -> bool:
         return self.producer_id != NO_PRODUCER_ID
+
+
+class TransactionalWrite(msgspec.Struct, frozen=True):
+    """What a producer is about to write, in partitions that have to be part of its transaction.
+
+    With `add` they become part of it (transaction version 2); without it they must be already.
+    """
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: Sequence[TopicPartition]
+    add: bool
 
 
 class End(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ lead of the partition is: then it is the new leader who has to be asked.
 from collections.abc import Awaitable, Sequence
 from typing import NamedTuple
 
+from ottla.broker.coordination.transactions.events import TransactionalWrite
 from ottla.broker.handlers.context import Broker
 from ottla.broker.replication.partition import Partition
 from ottla.broker.storage.producer_state import Verification
@@ -119,9 +120,8 @@ class _Question:
 
     def ask(self) -> Errors | Awaitable[Errors]:
         adds = self._version >= ADDS_PARTITIONS_FROM
-        return self._transaction_partitions.ensure_partitions(
-            self._transactional_id, *self._producer, list(self._guards), add=adds
-        )
+        write = TransactionalWrite(self._transactional_id, *self._producer, list(self._guards), adds)
+        return self._transaction_partitions.ensure_partitions(write)
 
     async def wait(self, targets: Targets, answer: Awaitable[Errors]) -> Targets:
         return self.judge(targets, await answer)
