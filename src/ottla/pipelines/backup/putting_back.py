@@ -1,7 +1,8 @@
 """The task of a restore: one object's records into one partition of the target, exactly once.
 
-Where records get the offsets that they had, the end of the target's log says how far it is: nobody else writes there.
-Elsewhere the records, the position and a note of where each record went become visible in one transaction.
+Raw batches go into an Ottla cluster as they were, by the way of a standby (decision 0025). Where records get the
+offsets that they had, the end of the target's log says how far it is: nobody else writes there. Elsewhere the records,
+the position and a note of where each record went become visible in one transaction.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from ottla.client.errors import TransactionLost
 from ottla.client.groups import group_offsets
+from ottla.client.mirrored import LEAVE_START, MirroredLog
 from ottla.client.producer import TransactionPart
 from ottla.client.producer_settings import Compression, ProducerSettings, parse_codec, producer_settings
 from ottla.client.transacting import (
@@ -24,7 +26,7 @@ from ottla.client.transacting import (
 )
 from ottla.model.errors import OttlaError
 from ottla.model.names import TopicPartition
-from ottla.pipelines.backup.batches import FoundBatch, Walk
+from ottla.pipelines.backup.batches import FoundBatch, Walk, pieces
 from ottla.pipelines.backup.manifest import BackupProblem, StoredObject
 from ottla.pipelines.backup.reading_back import batch_rows, checked_content, rows_of
 from ottla.pipelines.backup.store import Place
@@ -42,6 +44,8 @@ from ottla.spark.writing.rows_to_records import send_batches
 
 BATCHES_TOGETHER = 64
 """Handed over at once: each time costs a word with the event loop's thread."""
+PIECE_BYTES = 1 << 20
+"""Appended at once as they were. The broker checks them before it does anything else, and others wait meanwhile."""
 
 
 class PutTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +62,10 @@ class PutTask(msgspec.Struct, frozen=True, kw_only=True):
     marker: str
     map_topic: str
     compression: str
+    exact: bool = False
+    mirror_source: str = ""
+    follows: int = 0
+    """Where the log ends once the objects before this one are in; batches as they were only."""
 
     @property
     def reaches(self) -> int:
@@ -72,7 +80,32 @@ class PutDone(msgspec.Struct, frozen=True, kw_only=True):
 
 def put_back(task: PutTask) -> PutDone:
     settings = producer_settings(task.client)
+    if task.exact:
+        return _as_they_were(task, settings)
     return _to_same_offsets(task, settings) if task.same else _in_transaction(task, settings)
+
+
+def _as_they_were(task: PutTask, settings: ProducerSettings) -> PutDone:
+    """What is there is known by its offsets, so nothing is written twice, whoever else is at it."""
+    log = MirroredLog(shared_cluster(settings.client), task.target, task.mirror_source)
+    bounds = loop.run(log.append(0))
+    if task.stored.last < bounds.end:
+        return PutDone(records=0, position=task.reaches, was_there=True)
+    if bounds.end < task.follows:
+        raise BackupProblem(
+            f"{task.target} ends at {bounds.end}, and had come to {task.follows}: the target has lost records that it "
+            "had acknowledged. Delete the topic and restore it again"
+        )
+    content = checked_content(task.place, task.stored)
+    records = 0
+    for piece in pieces(content, task.stored.aborted, max(bounds.end, task.start), PIECE_BYTES):
+        # The log may have begun inside of its first batch: so will this one.
+        follows_on, start = bounds.end, LEAVE_START
+        if bounds.end <= task.start:
+            follows_on, start = min(task.start, piece.first_offset), task.start
+        bounds = loop.run(log.append(follows_on, piece.content, start))
+        records += piece.records
+    return PutDone(records=records, position=task.reaches)
 
 
 def _to_same_offsets(task: PutTask, settings: ProducerSettings) -> PutDone:

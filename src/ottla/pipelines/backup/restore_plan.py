@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ottla.config.topic import RESTORING
 from ottla.model.errors import ApiError
 from ottla.model.names import TopicPartition, check_topic_name
 from ottla.pipelines.backup.manifest import (
@@ -33,6 +34,7 @@ HELD: Mapping[str, str] = {
     "message.timestamp.after.max.ms": NEVER,
 }
 """While records come in: nothing is deleted or compacted, and old times are taken as they are."""
+MIRROR_SOURCE = "mirror.source"
 _TOPIC, _LITERAL = 2, 3
 
 
@@ -52,6 +54,8 @@ class FoundTarget(NamedTuple):
     """A topic that the target has: where each of its partitions begins and ends."""
 
     partitions: Sequence[tuple[int, int]]
+    source: str = ""
+    """Its mirror.source."""
 
     @property
     def is_empty(self) -> bool:
@@ -66,6 +70,7 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True):
     same: bool
     end: int
     done: bool = False
+    exact: bool = False
 
 
 class PartitionRestore(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +81,11 @@ class PartitionRestore(msgspec.Struct, frozen=True, kw_only=True):
     same: bool
     """Records get the offsets that they had."""
     objects: list[StoredObject]
+    exact: bool = False
+    """Batches come back as they were, byte for byte."""
     begun: bool = False
+    written: bool = False
+    """All its batches are in, and clients may write behind them by now."""
     done: bool = False
 
     @property
@@ -105,6 +114,10 @@ class TopicRestore(msgspec.Struct, frozen=True, kw_only=True):
     def same(self) -> bool:
         return all(partition.same for partition in self.partitions)
 
+    @property
+    def exact(self) -> bool:
+        return bool(self.partitions) and all(partition.exact for partition in self.partitions)
+
 
 class RestorePlan(msgspec.Struct, frozen=True, kw_only=True):
     name: str
@@ -114,11 +127,20 @@ class RestorePlan(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str]
 
     @property
+    def mirror_source(self) -> str:
+        """Of topics while their batches come in as they were: so nobody else writes to them."""
+        return mirror_source(self.name)
+
+    @property
     def needs_map(self) -> bool:
         return any(not partition.same for topic in self.topics for partition in topic.partitions)
 
     def partitions(self) -> list[PartitionRestore]:
         return [partition for topic in self.topics for partition in topic.partitions]
+
+
+def mirror_source(restore: str) -> str:
+    return f"{RESTORING}{restore}"
 
 
 def chosen(manifest: Manifest, request: RestoreRequest) -> list[TopicBackup]:
@@ -152,9 +174,10 @@ def decide(
     markers: Mapping[TopicPartition, Marker],
     brokers: int,
     now_ms: int,
+    takes_no_batches: str | None,
 ) -> RestorePlan:
-    """`ends` are earlier ends than the backup's, `there` and `markers` what the target has. BackupProblem says all that
-    stands in the way."""
+    """`ends` are earlier ends than the backup's, `there` and `markers` what the target has, `takes_no_batches` why it
+    does not take batches as they are. BackupProblem says all that stands in the way."""
     topics = chosen(manifest, request)
     name = name_of(manifest, request, ends)
     problems = _wrong_names(topics, request)
@@ -166,7 +189,14 @@ def decide(
         known = [markers.get(TopicPartition(target, each.partition)) for each in topic.partitions]
         ours = [marker for marker in known if marker is not None and marker.restore == name]
         problems += _in_the_way(topic, target, found, begun=len(ours) == len(topic.partitions))
-        plans.append(_topic(topic, target, request, ends, found, ours, brokers, notes))
+        plan = _topic(topic, target, request, ends, found, ours, brokers, notes)
+        begun = bool(ours) and len(ours) == len(topic.partitions)
+        anew = None if begun else _why_anew(topic, ends, found, takes_no_batches)
+        if (begun and ours[0].exact) or (not begun and manifest.kind == "raw" and anew is None):
+            plan = _as_it_was(plan, mirror_source(name), found)
+        elif not begun and manifest.kind == "raw":
+            notes.append(f"{target}: batches are written anew, not as they were: {anew}")
+        plans.append(plan)
         notes += _vanishing(topic, target, request, now_ms)
     if problems:
         raise BackupProblem("nothing was restored:\n" + "\n".join(f"  - {problem}" for problem in problems))
@@ -202,6 +232,9 @@ def _in_the_way(topic: TopicBackup, target: str, found: FoundTarget | None, *, b
         records = sum(end - start for start, end in found.partitions)
         what = f"the target has a topic {target} with records ({records} offsets)"
         return [f"{what}: restore {topic.name} under another name (--rename, --prefix), or delete the topic first"]
+    if found.source and not begun:
+        what = f"the target's topic {target} is a read-only mirror (mirror.source={found.source})"
+        return [f"{what}: restore {topic.name} under another name (--rename, --prefix), or delete the topic first"]
     if len(found.partitions) != len(topic.partitions):
         what = f"the target has an empty topic {target} with {len(found.partitions)} partitions"
         return [f"{what}, and the backup has {len(topic.partitions)}: delete it, or restore under another name"]
@@ -222,6 +255,8 @@ def _topic(
     if replicas < topic.replication_factor:
         notes.append(f"{target} gets {replicas} replicas; {topic.name} had {topic.replication_factor}")
     settings = dict(topic.configs)
+    if settings.pop(MIRROR_SOURCE, None):
+        notes.append(f"{topic.name} was a read-only mirror: {target} will be an ordinary topic")
     in_sync = settings.get("min.insync.replicas", "1")
     if in_sync.isdigit() and int(in_sync) > replicas:
         notes.append(f"{target} goes without min.insync.replicas={in_sync}: it has {replicas} replicas")
@@ -250,6 +285,34 @@ def _topic(
         source=topic.name, target=target, replication_factor=replicas, exists=found is not None, meanwhile=meanwhile,
         finally_=settings, reset=sorted(meanwhile.keys() - settings.keys()), partitions=partitions,
     )  # fmt: skip
+
+
+def _why_anew(
+    topic: TopicBackup, ends: Mapping[TopicPartition, int], found: FoundTarget | None, takes_none: str | None
+) -> str | None:
+    """What keeps batches from coming back as they were; None if nothing does. Batches can only come as a whole log:
+    one that is cut may end inside a transaction, of which nobody would write the end."""
+    if takes_none is not None:
+        return f"the target does not take them, {takes_none}"
+    if any(ends.get(TopicPartition(topic.name, each.partition), each.end) < each.end for each in topic.partitions):
+        return "only a part of them is wanted"
+    if any(each.lost for each in topic.partitions):
+        return "retention deleted some while the backup was taken"
+    if any(stored.kind != "raw" for each in topic.partitions for stored in each.objects):
+        return "an earlier backup that is part of this one has them as Parquet"
+    if found is not None and any(end for _, end in found.partitions):
+        return "the target's topic had records before"
+    return None
+
+
+def _as_it_was(plan: TopicRestore, source: str, found: FoundTarget | None) -> TopicRestore:
+    """The setting goes when all batches are in: where it is gone, they are."""
+    written = all(each.begun for each in plan.partitions) and found is not None and found.source != source
+    partitions = [msgspec.structs.replace(each, same=True, exact=True, written=written) for each in plan.partitions]
+    meanwhile = {**plan.meanwhile, MIRROR_SOURCE: source}
+    return msgspec.structs.replace(
+        plan, partitions=partitions, meanwhile=meanwhile, reset=sorted({*plan.reset, MIRROR_SOURCE})
+    )
 
 
 def _vanishing(topic: TopicBackup, target: str, request: RestoreRequest, now_ms: int) -> list[str]:
