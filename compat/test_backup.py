@@ -54,7 +54,7 @@ def test_a_backup_of_one_is_restored_in_the_other(
             ours, theirs = messages(source, topic), messages(target, topic)
             assert contents(target, topic) == contents(source, topic)
             exact = kind == "raw" and way == "from Kafka"
-            assert (ours == theirs) == (exact or topic == topics[0]), "offsets stay where the log has no gaps, or as raw"
+            assert (ours == theirs) == (exact or topic == topics[0]), "offsets stay without gaps, or as raw"
             if exact:
                 assert raw(cluster_at(target), At(topic, 0)) == raw(cluster_at(source), At(topic, 0))
             unread = first_unread(ours, offsets["source"][At(topic, 0)].offset)
