@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -129,7 +129,7 @@ def mirror_maker_command(folder: Path, ends: Ends, settings: Mapping[str, str | 
     return ecosystem_command("org.apache.kafka.connect.mirror.MirrorMaker", str(path), flags=HEAP)
 
 
-PROGRAMS = {
+PROGRAMS: dict[str, Callable[[Path, Ends], list[str]]] = {
     "mirrormaker": lambda folder, ends: mirror_maker_command(folder, ends, {}),
     "mirrormaker, tuned": lambda folder, ends: mirror_maker_command(folder, ends, TUNED),
     "mirrormaker, tuned, exactly once": lambda folder, ends: mirror_maker_command(folder, ends, {**TUNED, **ONCE}),
