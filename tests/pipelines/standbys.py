@@ -197,10 +197,6 @@ def values(bootstrap: str, topic: str, partition: int) -> list[bytes]:
     return [each.value or b"" for each in messages(bootstrap, topic, partition)]
 
 
-async def ends_of(standby: Standby, topic: str, cluster: str) -> dict[At, int]:
-    return await resolving.latest(standby.cluster(cluster), [At(topic, 0), At(topic, 1)], committed=True)
-
-
 def first_of_group(bootstrap: str, group: str, topic: str) -> Message:
     settings = {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "error"}
     consumer = Consumer(settings | {"isolation.level": "read_committed", "enable.auto.commit": False}, logger=quiet)

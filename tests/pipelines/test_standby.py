@@ -1,7 +1,5 @@
 """Standbys with the same offsets, on real Spark between two real clusters: what arrives, and a failover drill."""
 
-import os
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 from confluent_kafka import KafkaError, Producer
-from tests.pipelines.standbys import Load, Standby, ends_of, first_of_group, raw, refused, running, values
+from tests.pipelines.standbys import Load, Standby, first_of_group, raw, refused, running, values
 from tests.pipelines.test_mirror import messages, send
 from tests.pipelines.two_clusters import TwoClusters, asks, driver
 from tests.spark.feeding import create_topic
@@ -162,34 +160,6 @@ def test_a_truncated_source_is_known_by_its_leader_epochs(clusters: TwoClusters,
     elsewhere = msgspec.structs.replace(stops, source_id="north")
     with pytest.raises(InvalidOption, match="is the copy of another one"):
         loop.run(Preparing(elsewhere, east, west).prepare(partitions))
-
-
-@pytest.mark.timeout(1800)
-@pytest.mark.skipif(os.environ.get("OTTLA_SOAK") != "1", reason="takes minutes; make soak runs it")
-def test_brokers_on_either_side_die_again_and_again(
-    spark: "SparkSession", tmp_path: Path, unique: Callable[[str], str]
-) -> None:
-    """Twenty kills of each, under load: what is in the target is what is in the source, batch for batch."""
-    chance = random.Random(17)
-    with started_broker() as east, started_broker() as west:
-        standby = Standby(spark, tmp_path, unique("soak"), {"east": east.bootstrap, "west": west.bootstrap})
-        topic = f"{standby.name}.orders"
-        create_topic(east.bootstrap, topic, 2, None)
-        path = standby.file(limits={"trigger": "100 ms"})
-        with running(standby, path):
-            with Load(east.bootstrap, topic, patience_ms=120_000) as load:
-                for number in range(40):
-                    victim = (east, west)[number % 2]
-                    wanted = len(load.acked) + chance.randint(50, 400)
-                    wait_until(lambda wanted=wanted: len(load.acked) >= wanted, "there is load", seconds=180)  # type: ignore[misc]
-                    victim.kill()
-                    victim.start()
-            ends = loop.run(ends_of(standby, topic, "east"))
-            wait_until(lambda: loop.run(ends_of(standby, topic, "west")) == ends, "all is copied", seconds=180)
-        for at in ends:
-            assert raw(standby.cluster("west"), at) == raw(standby.cluster("east"), at)
-        assert set(load.acked) <= set(values(west.bootstrap, topic, 0))
-        assert len(values(west.bootstrap, topic, 0)) == len(set(values(west.bootstrap, topic, 0)))
 
 
 @pytest.mark.timeout(900)
