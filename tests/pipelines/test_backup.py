@@ -110,18 +110,15 @@ def test_everything_comes_back_with_groups_at_the_next_record(
     done = working.restore(manifest, both.west, RestoreRequest(groups=f"{re.escape(name)}.*"))
     assert done.problems == []
     assert done.records == manifest.records
-    same = {topic.target.removeprefix(f"{name}."): topic.same for topic in done.plan.topics}
+    assert all(topic.same for topic in done.plan.topics)
     raw = kind == "raw"
-    assert same == {"plain": True, "transactional": raw, "expiring": raw, "empty": True}
     assert {topic.exact for topic in done.plan.topics} == {raw}
     for at in places:
         source, target = messages(both.east, *at), messages(both.west, *at)
         assert [each.content() for each in target] == [each.content() for each in source]
-        if raw or at.topic == f"{name}.plain":
-            assert target == source, "offsets, too"
-        if raw:
-            assert raw_log(west, at) == raw_log(east, at)
-            assert loop.run(resolving.earliest(west, [at])) == loop.run(resolving.earliest(east, [at]))
+        assert target == source, "offsets, too"
+        assert not raw or raw_log(west, at) == raw_log(east, at)
+        assert loop.run(resolving.earliest(west, [at])) == loop.run(resolving.earliest(east, [at]))
         for group, offsets in groups.items():
             place = loop.run(group_offsets(west, group))[at]
             assert place.metadata == f"of {group}"
@@ -188,7 +185,7 @@ def test_raw_batches_come_back_byte_for_byte_or_with_the_bytes_of_their_records(
 def test_gaps_of_compaction_and_times_of_the_log(
     both_kinds_broker: str, backups: Backups, name: str, kind: Kind
 ) -> None:
-    """Compacted batches are written anew; times that a broker gave are kept as times."""
+    """Offsets stay, with the gaps between them; times that a broker gave are kept as times."""
     bootstrap = both_kinds_broker
     cluster = cluster_at(bootstrap)
     compact = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000"}
@@ -220,7 +217,9 @@ def test_gaps_of_compaction_and_times_of_the_log(
     last = {each.key: each.content() for each in messages(bootstrap, topic)}
     assert {each.key: each.content() for each in messages(bootstrap, f"new.{topic}")} == last
     (restored, _) = done.plan.topics
-    assert not restored.same
+    assert (restored.same, restored.exact) == (True, kind == "raw")
+    kept = {each.offset: each for each in messages(bootstrap, topic)}
+    assert kept.items() <= {each.offset: each for each in messages(bootstrap, f"new.{topic}")}.items()
 
 
 @pytest.fixture(scope="module")
@@ -303,10 +302,12 @@ def test_a_restore_that_was_killed_goes_on_and_writes_nothing_twice(
     loop.run(commit_offsets(cluster_at(both.east), f"{name}.g", {At(f"{name}.transactional", 0): 50}))
     manifest = backups.take(f"{re.escape(name)}.*", kind)
     command = ("backup", "restore", backups.place.root, "--bootstrap-server", both.west, "--groups", f"{name}.*")
+    if kind == "parquet":  # one that has had records cannot have the same offsets: there they are translated
+        send(both.west, both.topic(both.west, f"{name}.transactional"), range(3))
+        loop.run(delete_records(cluster_at(both.west), {At(f"{name}.transactional", 0): 3}))
     places = [
-        (ApiKey.PRODUCE, f"{name}.plain", True), (ApiKey.END_TXN, "ottla.restore", False),
-        (ApiKey.END_TXN, "ottla.restore", True), (ApiKey.OFFSET_COMMIT, f"{name}.g", False),
-        (ApiKey.DELETE_TOPICS, "ottla-restore-map", True),
+        (ApiKey.END_TXN, "ottla.restore", False), (ApiKey.END_TXN, "ottla.restore", True),
+        (ApiKey.OFFSET_COMMIT, f"{name}.g", False), (ApiKey.DELETE_TOPICS, "ottla-restore-map", True),
     ]  # fmt: skip
     if kind == "raw":  # a value, which only one request with batches has; a setting that is only set at the end
         places = [

@@ -1,8 +1,9 @@
 """The task of a restore: one object's records into one partition of the target, exactly once.
 
-Raw batches go into an Ottla cluster as they were, by the way of a standby (decision 0025). Where records get the
-offsets that they had, the end of the target's log says how far it is: nobody else writes there. Elsewhere the records,
-the position and a note of where each record went become visible in one transaction.
+Into an Ottla cluster raw batches go as they were, and records at the offsets that they had, by the way of a standby
+(decision 0025). Where Produce counts to the same offsets, the end of the target's log says how far it is: nobody else
+writes there. Elsewhere the records, the position and a note of where each record went become visible in one
+transaction.
 """
 
 import contextlib
@@ -28,7 +29,9 @@ from ottla.model.errors import OttlaError
 from ottla.model.names import TopicPartition
 from ottla.pipelines.backup.batches import FoundBatch, Walk, pieces
 from ottla.pipelines.backup.manifest import BackupProblem, StoredObject
+from ottla.pipelines.backup.placing import written_anew
 from ottla.pipelines.backup.reading_back import batch_rows, checked_content, rows_of
+from ottla.pipelines.backup.restore_plan import READ_ONLY, Way
 from ottla.pipelines.backup.store import Place
 from ottla.pipelines.mirror.offset_map import Entry, to_notes
 from ottla.protocol.compression import Codec
@@ -56,16 +59,15 @@ class PutTask(msgspec.Struct, frozen=True, kw_only=True):
     target: TopicPartition
     start: int
     end: int
-    same: bool
+    way: Way
     group: str
     """Of the position; also the transactional id."""
     marker: str
     map_topic: str
     compression: str
-    exact: bool = False
     mirror_source: str = ""
     follows: int = 0
-    """Where the log ends once the objects before this one are in; batches as they were only."""
+    """Where the log ends once the objects before this one are in; where the topic is read-only."""
 
     @property
     def reaches(self) -> int:
@@ -80,32 +82,37 @@ class PutDone(msgspec.Struct, frozen=True, kw_only=True):
 
 def put_back(task: PutTask) -> PutDone:
     settings = producer_settings(task.client)
-    if task.exact:
-        return _as_they_were(task, settings)
-    return _to_same_offsets(task, settings) if task.same else _in_transaction(task, settings)
+    if task.way in READ_ONLY:
+        return _at_offsets(task, settings)
+    return _to_same_offsets(task, settings) if task.way == "counted" else _in_transaction(task, settings)
 
 
-def _as_they_were(task: PutTask, settings: ProducerSettings) -> PutDone:
+def _at_offsets(task: PutTask, settings: ProducerSettings) -> PutDone:
     """What is there is known by its offsets, so nothing is written twice, whoever else is at it."""
     log = MirroredLog(shared_cluster(settings.client), task.target, task.mirror_source)
     bounds = loop.run(log.append(0))
     if task.stored.last < bounds.end:
-        return PutDone(records=0, position=task.reaches, was_there=True)
+        return PutDone(records=0, position=bounds.end, was_there=True)
     if bounds.end < task.follows:
         raise BackupProblem(
             f"{task.target} ends at {bounds.end}, and had come to {task.follows}: the target has lost records that it "
             "had acknowledged. Delete the topic and restore it again"
         )
     content = checked_content(task.place, task.stored)
-    records = 0
-    for piece in pieces(content, task.stored.aborted, max(bounds.end, task.start), PIECE_BYTES):
+    start, records = max(bounds.end, task.start), 0
+    if task.way == "batches":
+        found = pieces(content, task.stored.aborted, start, PIECE_BYTES)
+    else:
+        codec = parse_codec(task.compression, "--compression")
+        found = written_anew(content, task.stored, (start, task.end), codec, settings.batch_bytes, PIECE_BYTES)
+    for piece in found:
         # The log may have begun inside of its first batch: so will this one.
-        follows_on, start = bounds.end, LEAVE_START
+        follows_on, log_start = bounds.end, LEAVE_START
         if bounds.end <= task.start:
-            follows_on, start = min(task.start, piece.first_offset), task.start
-        bounds = loop.run(log.append(follows_on, piece.content, start))
+            follows_on, log_start = min(task.start, piece.first_offset), task.start
+        bounds = loop.run(log.append(follows_on, piece.content, log_start))
         records += piece.records
-    return PutDone(records=records, position=task.reaches)
+    return PutDone(records=records, position=bounds.end)
 
 
 def _to_same_offsets(task: PutTask, settings: ProducerSettings) -> PutDone:

@@ -1,7 +1,7 @@
 """What a restore does: which topics become which, with which offsets and settings, and why it may not. Pure."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -62,15 +62,23 @@ class FoundTarget(NamedTuple):
         return all(start >= end for start, end in self.partitions)
 
 
+Way = Literal["batches", "offsets", "counted", "mapped"]
+"""batches: as they were, byte for byte. offsets: written anew, every record at the offset that it had. Both of them are
+Ottla's own way, and the topic is read-only meanwhile. counted: through Produce, which counts to the same offsets where
+none is missing. mapped: through Produce, in transactions, with a note of where each record went."""
+READ_ONLY: tuple[Way, ...] = ("batches", "offsets")
+
+
 class Marker(msgspec.Struct, frozen=True, kw_only=True):
     """Beside the position of each partition that is restored: what it is becoming."""
 
     restore: str
     source: str
-    same: bool
+    way: Way
     end: int
+    reached: int | None = None
+    """Where the log ended when all was in and before anybody else wrote; of the ways that make the topic read-only."""
     done: bool = False
-    exact: bool = False
 
 
 class PartitionRestore(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,15 +86,23 @@ class PartitionRestore(msgspec.Struct, frozen=True, kw_only=True):
     target: TopicPartition
     start: int
     end: int
-    same: bool
-    """Records get the offsets that they had."""
+    way: Way
     objects: list[StoredObject]
-    exact: bool = False
-    """Batches come back as they were, byte for byte."""
     begun: bool = False
     written: bool = False
-    """All its batches are in, and clients may write behind them by now."""
+    """All is in, and clients may write behind it by now."""
+    reached: int | None = None
+    """Where the log ended then."""
     done: bool = False
+
+    @property
+    def same(self) -> bool:
+        """Records get the offsets that they had."""
+        return self.way != "mapped"
+
+    @property
+    def is_read_only(self) -> bool:
+        return self.way in READ_ONLY
 
     @property
     def records(self) -> int:
@@ -111,12 +127,17 @@ class TopicRestore(msgspec.Struct, frozen=True, kw_only=True):
     partitions: list[PartitionRestore]
 
     @property
+    def begun(self) -> bool:
+        return bool(self.partitions) and all(partition.begun for partition in self.partitions)
+
+    @property
     def same(self) -> bool:
         return all(partition.same for partition in self.partitions)
 
     @property
     def exact(self) -> bool:
-        return bool(self.partitions) and all(partition.exact for partition in self.partitions)
+        """Byte for byte."""
+        return bool(self.partitions) and all(partition.way == "batches" for partition in self.partitions)
 
 
 class RestorePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,13 +211,14 @@ def decide(
         ours = [marker for marker in known if marker is not None and marker.restore == name]
         problems += _in_the_way(topic, target, found, begun=len(ours) == len(topic.partitions))
         plan = _topic(topic, target, request, ends, found, ours, brokers, notes)
-        begun = bool(ours) and len(ours) == len(topic.partitions)
-        anew = None if begun else _why_anew(topic, ends, found, takes_no_batches)
-        if (begun and ours[0].exact) or (not begun and manifest.kind == "raw" and anew is None):
-            plan = _as_it_was(plan, mirror_source(name), found)
-        elif not begun and manifest.kind == "raw":
-            notes.append(f"{target}: batches are written anew, not as they were: {anew}")
-        plans.append(plan)
+        if not plan.begun:
+            anew = _why_anew(topic, ends, found, takes_no_batches)
+            if manifest.kind == "raw" and anew is not None:
+                notes.append(f"{target}: batches are written anew, not as they were: {anew}")
+            as_it_was = manifest.kind == "raw" and anew is None
+            way = "batches" if as_it_was else _way(topic, found, takes_no_batches)
+            plan = _with_way(plan, topic, way)
+        plans.append(_read_only(plan, mirror_source(name), found))
         notes += _vanishing(topic, target, request, now_ms)
     if problems:
         raise BackupProblem("nothing was restored:\n" + "\n".join(f"  - {problem}" for problem in problems))
@@ -267,7 +289,6 @@ def _topic(
     allowed = settings.get("max.message.bytes", "")
     room = max(largest + BATCH_ROOM, BATCH_BYTES_MIN, int(allowed) if allowed.isdigit() else 0)
     meanwhile = {**settings, **HELD, "max.message.bytes": str(room)}
-    fresh = found is None or all(end == 0 for _, end in found.partitions)
     begun = len(ours) == len(topic.partitions)
     partitions = []
     for number, each in enumerate(topic.partitions):
@@ -276,9 +297,9 @@ def _topic(
         partitions.append(
             PartitionRestore(
                 source=source, target=TopicPartition(target, each.partition), start=each.log_start, end=end,
-                same=ours[number].same if begun else fresh and each.is_dense,
+                way=ours[number].way if begun else "mapped",
                 objects=[stored for stored in each.objects if stored.start < end], begun=begun,
-                done=begun and ours[number].done,
+                reached=ours[number].reached if begun else None, done=begun and ours[number].done,
             )
         )  # fmt: skip
     return TopicRestore(
@@ -305,13 +326,32 @@ def _why_anew(
     return None
 
 
-def _as_it_was(plan: TopicRestore, source: str, found: FoundTarget | None) -> TopicRestore:
-    """The setting goes when all batches are in: where it is gone, they are."""
-    written = all(each.begun for each in plan.partitions) and found is not None and found.source != source
-    partitions = [msgspec.structs.replace(each, same=True, exact=True, written=written) for each in plan.partitions]
-    meanwhile = {**plan.meanwhile, MIRROR_SOURCE: source}
+def _way(topic: TopicBackup, found: FoundTarget | None, takes_none: str | None) -> Way | None:
+    """The way of all its partitions; None if each has its own."""
+    is_new = found is None or not any(end for _, end in found.partitions)
+    if not is_new:
+        return "mapped"
+    if all(each.is_dense for each in topic.partitions):
+        return "counted"
+    return "offsets" if takes_none is None else None
+
+
+def _with_way(plan: TopicRestore, topic: TopicBackup, way: Way | None) -> TopicRestore:
+    ways: list[Way] = [way or ("counted" if each.is_dense else "mapped") for each in topic.partitions]
+    partitions = [msgspec.structs.replace(each, way=way) for each, way in zip(plan.partitions, ways, strict=True)]
+    return msgspec.structs.replace(plan, partitions=partitions)
+
+
+def _read_only(plan: TopicRestore, source: str, found: FoundTarget | None) -> TopicRestore:
+    """The setting goes when all is in: where it is gone, it is."""
+    if not any(each.is_read_only for each in plan.partitions):
+        return plan
+    written = plan.begun and found is not None and found.source != source
     return msgspec.structs.replace(
-        plan, partitions=partitions, meanwhile=meanwhile, reset=sorted({*plan.reset, MIRROR_SOURCE})
+        plan,
+        partitions=[msgspec.structs.replace(each, written=written) for each in plan.partitions],
+        meanwhile={**plan.meanwhile, MIRROR_SOURCE: source},
+        reset=sorted({*plan.reset, MIRROR_SOURCE}),
     )
 
 

@@ -92,20 +92,22 @@ def run_restore(options: RestoreOptions, plan: RestorePlan, open_tasks: OpenTask
             _check_content(options, [each for each in unwritten if not each.begun], tasks, watching)
         loop.run(_make_topics(cluster, plan))
         try:
-            records = _restore_records(options, plan, [each for each in unwritten if each.objects], tasks, watching)
+            moved = _restore_records(options, plan, [each for each in unwritten if each.objects], tasks, watching)
         except DamagedBackup as error:
             names = ", ".join(sorted({each.target.topic for each in unwritten}))
             raise DamagedBackup(
                 f"{error}. What was begun is not whole: {names}. Put the object back as it was and run the same "
                 "command again, or delete these topics"
             ) from error
-    loop.run(_end_batches(cluster, plan, [each for each in unwritten if each.exact]))
+    ended = [each for each in unwritten if each.is_read_only]
+    reached = {each.target: each.reached for each in plan.partitions() if each.reached is not None}
+    reached |= loop.run(_end_logs(cluster, plan, ended, {each.target: each.position for each in moved}))
     for topic in plan.topics:
         loop.run(_settle(cluster, topic))
-    problems = restore_groups(options.client, plan)
+    problems = restore_groups(options.client, plan, reached)
     if not problems:
         loop.run(_forget(cluster, plan))
-    return Restored(plan, records, problems)
+    return Restored(plan, sum(each.records for each in moved), problems)
 
 
 def _target(options: RestoreOptions) -> Cluster:
@@ -201,7 +203,7 @@ async def _make_topics(cluster: Cluster, plan: RestorePlan) -> None:
         for partition in topic.partitions:
             await _mark(cluster, plan, partition, position=partition.start)
     for partition in plan.partitions():
-        if partition.exact and not partition.written:
+        if partition.is_read_only and not partition.written:
             await bounds_once_heard(cluster, partition.target, plan.mirror_source)
 
 
@@ -240,8 +242,8 @@ async def _mark(
 
 def _marker(plan: RestorePlan, partition: PartitionRestore, *, done: bool = False) -> str:
     marker = Marker(
-        restore=plan.name, source=partition.source.topic, same=partition.same, end=partition.end, done=done,
-        exact=partition.exact,
+        restore=plan.name, source=partition.source.topic, way=partition.way, end=partition.end,
+        reached=partition.reached, done=done,
     )  # fmt: skip
     return msgspec.json.encode(marker).decode()
 
@@ -272,12 +274,12 @@ def _check_content(
 
 def _restore_records(
     options: RestoreOptions, plan: RestorePlan, partitions: Sequence[PartitionRestore], tasks: Tasks, watching: Watching
-) -> int:
+) -> "list[_Moved]":
     """Partitions side by side, the objects of each one after the other."""
     size = sum(each.bytes for each in partitions)
     watching.begin(f"restore {plan.name}", sum(len(each.objects) for each in partitions), size)
     jobs = [partial(_restore_partition, options, plan, each, tasks, watching) for each in partitions]
-    return sum(side_by_side(tasks, jobs))
+    return [*side_by_side(tasks, jobs)]
 
 
 def _restore_partition(
@@ -287,30 +289,48 @@ def _restore_partition(
     tasks: Tasks,
     watching: Watching,
     ending: threading.Event,
-) -> int:
-    records, follows = 0, 0
+) -> "_Moved":
+    records, position = 0, 0
     for stored in partition.objects:
         if ending.is_set():
             break
         task = PutTask(
             place=options.place, client=dict(options.client), stored=stored, source=partition.source,
-            target=partition.target, start=partition.start, end=partition.end, same=partition.same,
+            target=partition.target, start=partition.start, end=partition.end,
             group=restore_group(plan.name, partition.target), marker=_marker(plan, partition),
-            map_topic=map_topic(plan.name), compression=options.compression, exact=partition.exact,
-            mirror_source=plan.mirror_source, follows=follows,
+            map_topic=map_topic(plan.name), compression=options.compression, way=partition.way,
+            mirror_source=plan.mirror_source, follows=position,
         )  # fmt: skip
         done: PutDone = tasks.one(put_back, task)
         records += done.records
-        follows = max(follows, stored.last + 1)
+        position = done.position
         watching.moved(records=done.records, bytes_=stored.bytes)
-    return records
+    return _Moved(partition.target, records, position)
 
 
-async def _end_batches(cluster: Cluster, plan: RestorePlan, partitions: Sequence[PartitionRestore]) -> None:
-    """Logs begin where they began, and end where their last batch does: else the topics stay as they are, read-only."""
+class _Moved(NamedTuple):
+    target: TopicPartition
+    records: int
+    position: int
+    """Of the ways that make the topic read-only: where its log ends."""
+
+
+async def _end_logs(
+    cluster: Cluster,
+    plan: RestorePlan,
+    partitions: Sequence[PartitionRestore],
+    positions: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, int]:
+    """Logs begin where they began, and end behind what was put there: else the topics stay as they are, read-only.
+
+    Where they end is noted before anybody else may write: groups that stood behind the last record stand there.
+    """
+    reached = {}
     for each in partitions:
         log = MirroredLog(cluster, each.target, plan.mirror_source)
-        end = max([each.start, *(stored.last + 1 for stored in each.objects)])
+        end = max(each.start, positions.get(each.target, 0))
+        if each.way == "batches":
+            end = max([each.start, *(stored.last + 1 for stored in each.objects)])
         bounds = await log.append(0)
         given_up_at = time.monotonic() + SETTLE_S_MAX
         while bounds != (each.start, end):
@@ -322,6 +342,9 @@ async def _end_batches(cluster: Cluster, plan: RestorePlan, partitions: Sequence
                     f"{each.start} to {end}. Run the same command again, or delete the topic and restore it anew"
                 )
             await asyncio.sleep(SETTLE_PAUSE_S)
+        reached[each.target] = end
+        await _mark(cluster, plan, msgspec.structs.replace(each, reached=end), position=end)
+    return reached
 
 
 async def _settle(cluster: Cluster, topic: TopicRestore) -> None:

@@ -53,6 +53,18 @@ def test_offsets_stay_where_the_log_begins_at_0_without_gaps() -> None:
     assert plan(there={"dense": FoundTarget([(0, 0)])}).topics[0].same
 
 
+def test_offsets_stay_in_an_ottla_cluster_also_where_some_are_missing() -> None:
+    found = plan(takes_none=None)
+    assert {each.target: each.partitions[0].way for each in found.topics} == {
+        "dense": "counted", "gaps": "offsets", "late": "offsets",
+    }  # fmt: skip
+    assert all(each.same and not each.exact for each in found.topics)
+    assert not found.needs_map
+    assert {each.target for each in found.topics if "mirror.source" in each.meanwhile} == {"gaps", "late"}
+    (emptied,) = plan(RestoreRequest(topics="gaps"), takes_none=None, there={"gaps": FoundTarget([(7, 7)])}).topics
+    assert emptied.partitions[0].way == "mapped"
+
+
 def test_a_topic_with_records_is_never_written_to() -> None:
     with pytest.raises(BackupProblem, match="has a topic dense with records") as caught:
         plan(there={"dense": FoundTarget([(0, 5)]), "gaps": FoundTarget([(0, 0), (0, 0)])})
@@ -63,10 +75,10 @@ def test_a_topic_with_records_is_never_written_to() -> None:
 def test_what_was_begun_before_is_gone_on_with_as_it_began() -> None:
     at = TopicPartition("dense", 0)
     name = name_of(BACKUP, RestoreRequest(), {})
-    marker = Marker(restore=name, source="dense", same=False, end=30)
+    marker = Marker(restore=name, source="dense", way="mapped", end=30)
     begun = plan(there={"dense": FoundTarget([(0, 5)])}, markers={at: marker}).topics[0].partitions[0]
     assert (begun.begun, begun.same, begun.done) == (True, False, False)
-    other = Marker(restore="another", source="dense", same=False, end=30)
+    other = Marker(restore="another", source="dense", way="mapped", end=30)
     with pytest.raises(BackupProblem, match="with records"):
         plan(there={"dense": FoundTarget([(0, 5)])}, markers={at: other})
     assert name != name_of(BACKUP, RestoreRequest(prefix="x."), {})
@@ -156,18 +168,17 @@ def test_raw_batches_come_back_as_they_were_where_the_target_takes_them() -> Non
 def test_why_raw_batches_are_written_anew_is_said(changes: dict[str, Any], why: str) -> None:
     told = plan(**{"backup": RAW, "takes_none": None} | changes)
     assert not told.topics[0].exact
-    assert "mirror.source" not in told.topics[0].meanwhile
     assert [text for text in told.notes if why in text]
 
 
 def test_a_restore_that_was_cut_short_behind_its_last_batch_writes_none_again() -> None:
     name = name_of(RAW, RestoreRequest(), {})
-    marker = Marker(restore=name, source="raw", same=True, end=40, exact=True)
+    marker = Marker(restore=name, source="raw", way="batches", end=40, reached=40)
     markers = {TopicPartition("raw", 0): marker}
     for source, written in ((f"restore/{name}", False), ("", True)):
         there = {"raw": FoundTarget([(7, 50)], source)}
         (found,) = plan(backup=RAW, there=there, markers=markers).topics[0].partitions
-        assert (found.exact, found.begun, found.written) == (True, True, written)
+        assert (found.way, found.begun, found.written, found.reached) == ("batches", True, written, 40)
 
 
 def test_a_mirror_is_not_restored_into() -> None:
