@@ -43,8 +43,9 @@ class LastingLoad(Load):
 
     def _transactional(self) -> None:
         number = 0
+        own: dict[str, str | int] = {"transactional.id": f"{self._topic}-t", "message.timeout.ms": 30_000}
         while not self._ending.is_set():
-            producer = Producer(self._settings | {"transactional.id": f"{self._topic}-t"}, logger=quiet)
+            producer = Producer(self._settings | own, logger=quiet)
             try:
                 producer.init_transactions(60)
                 while not self._ending.wait(0.01):
@@ -191,6 +192,7 @@ def test_a_standby_has_the_same_batches_after_every_kill(tmp_path: Path) -> None
             assert offset in known or offset < max(known), "it stands where it stood, or where the copy ended then"
         last = {at: known[-1] for at, known in kills.places.items()}
         wait_until(lambda: kills.group() == last, "the group is where it is in the source", seconds=60, pause=0.5)
+    assert load.committed
     print(_told(kills, load, ends, started))
 
 
@@ -215,6 +217,7 @@ def test_a_mirror_has_every_record_once_and_groups_at_the_next_one_after_every_k
             assert [each.content() for each in theirs] == [each.content() for each in ours]
         assert set(load.acked) <= {each.value for each in both[0][1]}
         _check_groups(kills, both)
+    assert load.committed
     print(_told(kills, load, ends, started))
 
 
