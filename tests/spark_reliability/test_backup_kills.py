@@ -47,13 +47,14 @@ def fill(bootstrap: str, topic: str, megabytes: int, chance: random.Random, *, t
     producer = Producer(settings, logger=quiet)
     if transactional:
         producer.init_transactions()
-    values = [chance.randbytes(VALUE_BYTES // 2) * 2 for _ in range(200)]
+    pool, half = chance.randbytes(8 << 20), VALUE_BYTES // 2
     for begin in range(0, megabytes * 1_000, 5_000):
         if transactional:
             producer.begin_transaction()
         for number in range(begin, begin + 5_000):
             headers: list[tuple[str, bytes | None]] = [("n", b"%d" % number), ("none", None)]
-            producer.produce(topic, values[number % 200], b"%d" % number, number % PARTITIONS, headers=headers)
+            at = chance.randrange(len(pool) - half)
+            producer.produce(topic, pool[at : at + half] * 2, b"%d" % number, number % PARTITIONS, headers=headers)
             producer.poll(0)
         producer.flush()
         if transactional:
@@ -104,7 +105,7 @@ def prepare(bootstrap: str, megabytes: int, chance: random.Random) -> None:
         fill(bootstrap, topic, megabytes // 4, chance, transactional=transactional)
     cluster = shared_cluster(client_settings({"bootstrap.servers": bootstrap}))
     loop.run(delete_records(cluster, {At("transactional", 0): 777, At("expiring", 1): megabytes * 10}))
-    compact = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.bytes": str(8 << 20)}
+    compact = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.bytes": str(1 << 20)}
     create_topic(bootstrap, "compacted", PARTITIONS, compact)
     for _ in range(2):  # the same keys again
         fill(bootstrap, "compacted", megabytes // 8, chance, transactional=False)
