@@ -3,7 +3,9 @@
 One run: a broker, a topic with records, then each of them once. MB are those of the log, whatever they become in
 objects; Spark is started and warmed up before, and its start is shown apart.
 
-Run: python -m benchmarks.backup [--megabytes N] [--record-bytes N] [--partitions N] [--codec NAME] [--folder DIR]
+With `--s3` backups go to a server with the S3 API on this machine, and its own speed is measured beside them.
+
+Run: python -m benchmarks.backup [--megabytes N] [--record-bytes N] [--partitions N] [--codec NAME] [--s3]
 """
 
 import argparse
@@ -14,27 +16,34 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from tests.pipelines.s3_server import s3_server
 
 from ottla.client import admin
 from ottla.client.settings import client_settings
+from ottla.pipelines.backup import store
+from ottla.pipelines.backup.catalogue import read_catalogue
 from ottla.pipelines.backup.manifest import Kind
+from ottla.pipelines.backup.planning import OBJECT_BYTES
 from ottla.pipelines.backup.restore_plan import RestoreRequest
 from ottla.pipelines.backup.restoring import RestoreOptions, plan_restore, run_restore
 from ottla.pipelines.backup.running import OpenTasks, RunOptions, run_backup
-from ottla.pipelines.backup.store import place_of
+from ottla.pipelines.backup.store import Place, place_of
 from ottla.pipelines.backup.verifying import verify
 from ottla.pipelines.backup.work import OnSpark, Tasks
+from ottla.pipelines.connectors.objects.store import S3Access
 from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
 from ottla.spark.session import build_session
 from ottla.testing import broker
 
 TOPIC = "bench"
+BUCKET = "bench"
 COPY_BYTES = 8 << 20
 
 
@@ -97,7 +106,18 @@ def timed(what: str, work: Callable[[], object]) -> Line:
     return line
 
 
-def measure(args: argparse.Namespace, folder: Path) -> tuple[int, list[Line]]:
+def own_speed(place: Place, size: int) -> list[Line]:
+    """What the S3 server does for a client that does nothing else, in objects as a backup has them."""
+    content = random.Random(2).randbytes(OBJECT_BYTES)
+    names = [str(number) for number in range(max(1, size // OBJECT_BYTES))]
+    scale = size / (len(names) * OBJECT_BYTES)
+    with ThreadPoolExecutor(2) as pool:
+        put = timed("put to the S3 server", lambda: [*pool.map(lambda name: store.write(place, name, content), names)])
+        get = timed("get from the S3 server", lambda: [*pool.map(lambda name: store.read(place, name), names)])
+    return [Line(line.what, line.seconds * scale) for line in (put, get)]
+
+
+def measure(args: argparse.Namespace, folder: Path, access: S3Access | None) -> tuple[int, list[Line]]:
     with broker({"log.dirs": str(folder / "log")}) as running:
         bootstrap = running.bootstrap
         cluster = shared_cluster(client_settings({"bootstrap.servers": bootstrap}))
@@ -110,6 +130,8 @@ def measure(args: argparse.Namespace, folder: Path) -> tuple[int, list[Line]]:
             timed("plain consumer (librdkafka)", lambda: read_all(bootstrap, args.partitions, records)),
         ]
         shutil.rmtree(folder / "copy")
+        if access is not None:
+            lines += own_speed(place_of(f"s3://{BUCKET}/own", access), size)
         begun = time.perf_counter()
         spark = build_session("bench", args.master, {}, short_lived=True)
         lines.append(Line("start of Spark", time.perf_counter() - begun))
@@ -122,12 +144,13 @@ def measure(args: argparse.Namespace, folder: Path) -> tuple[int, list[Line]]:
         kinds: tuple[Kind, ...] = ("raw", "parquet")
         warm_up(bootstrap, folder, open_tasks)
         for kind in kinds:
-            place = place_of(str(folder / kind))
+            place = place_of(str(folder / kind) if access is None else f"s3://{BUCKET}/{kind}", access)
             options = RunOptions(place, {"bootstrap.servers": bootstrap}, TOPIC, kind=kind)
             lines.append(timed(f"backup, {kind}", lambda options=options: run_backup(options, open_tasks, Quiet())))  # type: ignore[misc]
-            restore(place.root, kind, bootstrap, records, open_tasks, lines)
-            shutil.rmtree(folder / kind)
-            loop.run(admin.delete_topic(cluster, f"{kind}.{TOPIC}"))
+            restore(place, kind, bootstrap, records, open_tasks, lines)
+            shutil.rmtree(folder / kind, ignore_errors=True)
+            for prefix in (kind, f"{kind}.unchecked"):
+                loop.run(admin.delete_topic(cluster, f"{prefix}.{TOPIC}"))
         spark.stop()
     return size, lines
 
@@ -147,16 +170,16 @@ def warm_up(bootstrap: str, folder: Path, open_tasks: OpenTasks) -> None:
     run_restore(back, plan_restore(back, manifest), open_tasks, Quiet())
 
 
-def restore(root: str, kind: str, bootstrap: str, records: int, open_tasks: OpenTasks, lines: list[Line]) -> None:
-    from ottla.pipelines.backup.catalogue import read_catalogue  # noqa: PLC0415
-
-    place = place_of(root)
+def restore(place: Place, kind: str, bootstrap: str, records: int, open_tasks: OpenTasks, lines: list[Line]) -> None:
     (manifest,) = read_catalogue(place).manifests
     assert manifest.records == records
     lines.append(timed(f"verify, {kind}", lambda: verify(place, [manifest], open_tasks, Quiet())))
     options = RestoreOptions(place, {"bootstrap.servers": bootstrap}, RestoreRequest(prefix=f"{kind}."))
     plan = plan_restore(options, manifest)
     lines.append(timed(f"restore, {kind}", lambda: run_restore(options, plan, open_tasks, Quiet())))
+    quick = options._replace(request=RestoreRequest(prefix=f"{kind}.unchecked."), unchecked=True)
+    again = plan_restore(quick, manifest)
+    lines.append(timed(f"restore, {kind}, --unchecked", lambda: run_restore(quick, again, open_tasks, Quiet())))
 
 
 def main() -> None:
@@ -166,10 +189,14 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--codec", default="none", choices=("none", "gzip", "snappy", "lz4", "zstd"))
     parser.add_argument("--master", default="local[*]")
+    parser.add_argument("--s3", action="store_true", help="to a server with the S3 API instead of a folder")
     parser.add_argument("--folder", help="on the disk to measure (default: a temporary one)")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=args.folder, prefix="ottla-backup-") as folder:
-        size, lines = measure(args, Path(folder))
+    with (
+        tempfile.TemporaryDirectory(dir=args.folder, prefix="ottla-backup-") as folder,
+        s3_server(BUCKET) if args.s3 else nullcontext() as access,
+    ):
+        size, lines = measure(args, Path(folder), access)
     copied = size / lines[0].seconds
     print(f"{size / 1e6:.0f} MB of log, {args.partitions} partitions, {args.record_bytes} B records, {args.codec}")
     print("| | seconds | MB/s | of the copy |\n|---|---|---|---|")

@@ -11,6 +11,8 @@ from tests.committed import Record, read_committed
 
 from ottla.client.settings import client_settings
 from ottla.model.names import TopicPartition as At
+from ottla.pipelines.backup import store
+from ottla.pipelines.backup.batches import Walk
 from ottla.pipelines.backup.catalogue import Catalogue, read_catalogue
 from ottla.pipelines.backup.manifest import Kind, Manifest
 from ottla.pipelines.backup.restore_plan import RestoreRequest
@@ -19,6 +21,7 @@ from ottla.pipelines.backup.running import RunOptions, run_backup
 from ottla.pipelines.backup.store import Place
 from ottla.pipelines.backup.verifying import Verification, verify
 from ottla.pipelines.backup.work import Here, Tasks
+from ottla.protocol.records import BATCH_OVERHEAD
 from ottla.spark.connections import shared_cluster
 from ottla.testing.load import quiet
 
@@ -111,6 +114,26 @@ def first_unread(found: Sequence[Record], offset: int) -> list[tuple[object, ...
     return [each.content() for each in found if each.offset >= offset]
 
 
+def content_of(backups: Backups, manifest: Manifest) -> bytes:
+    return b"".join(store.read(backups.place, stored.path) for _, stored in manifest.objects())
+
+
+BatchLine = tuple[int, int, int, int, int, bytes]
+"""Codec, first offset, how many records, the first and the largest time, and the bytes behind the header."""
+
+
+def log_of(backups: Backups, manifest: Manifest) -> list[BatchLine]:
+    found: list[BatchLine] = []
+    for _, stored in manifest.objects():
+        content = store.read(backups.place, stored.path)
+        for each in Walk(stored.aborted).batches(content):
+            header = each.header
+            records = content[each.position + BATCH_OVERHEAD : each.position + header.size]
+            times = header.base_timestamp, header.max_timestamp
+            found.append((header.codec, header.base_offset, header.record_count, *times, records))
+    return found
+
+
 __all__ = [
-    "EARLY", "At", "Backups", "cluster_at", "contents", "first_unread", "send",
+    "EARLY", "At", "Backups", "cluster_at", "content_of", "contents", "first_unread", "log_of", "send",
 ]  # fmt: skip

@@ -1,8 +1,13 @@
-"""Appending batches of another cluster as they are: Ottla's own AppendMirrored, for mirrors that keep offsets."""
+"""Appending batches of another cluster as they are: Ottla's own AppendMirrored, for mirrors that keep offsets and for
+backups that come back as they were."""
 
+import asyncio
+import time
+from enum import Enum
 from typing import NamedTuple
 
 from ottla.client.cluster import Cluster, error_code
+from ottla.client.errors import UnsupportedByBroker
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
 from ottla.protocol.compression import Buffer
@@ -14,6 +19,8 @@ from ottla.protocol.messages.append_mirrored import (
 )
 
 BROKER_TIMEOUT_MS = 30_000
+HEARD_S_MAX = 30.0
+PAUSE_S = 0.05
 LEAVE_START = -1
 """The log's beginning stays where it is."""
 
@@ -82,3 +89,38 @@ class MirroredLog:
         if code is not ErrorCode.NONE:
             raise ApiError(code, message)
         return bounds
+
+
+async def bounds_once_heard(cluster: Cluster, partition: TopicPartition, source: str) -> LogBounds:
+    """Where a log begins and ends, once its leader has heard what the topic's source is: it says no until then."""
+    given_up_at = time.monotonic() + HEARD_S_MAX
+    while True:
+        try:
+            return await MirroredLog(cluster, partition, source).append(0)
+        except ApiError as error:
+            if error.code is not ErrorCode.POLICY_VIOLATION or time.monotonic() > given_up_at:
+                raise
+        await asyncio.sleep(PAUSE_S)
+
+
+class TakesBatches(Enum):
+    """Whether a cluster takes batches as they are from this client."""
+
+    YES = "it does"
+    NOT_OTTLA = "it is not an Ottla cluster"
+    FORBIDDEN = "that needs ClusterAction on the cluster"
+
+
+async def takes_batches(cluster: Cluster) -> TakesBatches:
+    """Asked with a topic that cannot be there, so nothing comes of it but the answer."""
+    nothing = MirroredTopic("", "", [MirroredPartition(0, 0, LEAVE_START, b"")])
+
+    async def attempt() -> AppendMirroredResponse:
+        return await cluster.call(AppendMirroredRequest(BROKER_TIMEOUT_MS, [nothing]), AppendMirroredResponse)
+
+    try:
+        response = await cluster.retrying(attempt)
+    except UnsupportedByBroker:
+        return TakesBatches.NOT_OTTLA
+    code = error_code(response.topics[0].partitions[0].error_code)
+    return TakesBatches.FORBIDDEN if code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED else TakesBatches.YES

@@ -12,6 +12,8 @@ _NO_TIERS = "tiered storage is not served"
 _HOUR_MS = 3_600_000
 PROMOTING = "promoting:"
 """Before the value of mirror.source while the topic is promoted: nobody but the brokers writes to it then."""
+RESTORING = "restore/"
+"""Before the value of mirror.source while batches of a backup come in: then it names no cluster."""
 STRATEGIES = tuple(
     f"io.confluent.kafka.serializers.subject.{name}NameStrategy" for name in ("Topic", "Record", "TopicRecord")
 )
@@ -237,7 +239,8 @@ class TopicSettings:
         "",
         doc="Which topic this one is a copy of, with the same offsets, as CLUSTER_ID/TOPIC_ID: set by a mirror's flow "
         "with `offsets: keep`, and taken away by `ottla mirror promote` (docs/mirroring.md). As long as it is set only "
-        "the mirror writes to the topic; producers are refused with POLICY_VIOLATION.",
+        "the mirror writes to the topic; producers are refused with POLICY_VIOLATION. `ottla backup restore` sets it "
+        "to restore/NAME until a topic that it writes batch for batch is whole (docs/backup.md).",
     )
     confluent_value_schema_validation: bool = setting(
         False,

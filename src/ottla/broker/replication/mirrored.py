@@ -25,7 +25,7 @@ def append_mirrored(partition: Partition, piece: Piece, now_ms: int) -> int:
     partition.check_leader()
     partition.check_enough_replicas()
     log = partition.log
-    if log.rules.mirrors != piece.source:
+    if not piece.source or log.rules.mirrors != piece.source:
         raise _not_its_mirror(partition, piece)
     if log.start_offset == log.end_offset and piece.batches:
         first = piece.batches[0][1]

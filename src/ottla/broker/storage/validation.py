@@ -12,7 +12,7 @@ from crc32c import crc32c
 
 from ottla.broker.storage.append_rules import AppendRules
 from ottla.broker.storage.record_errors import check_records, out_of_range
-from ottla.config.topic import PROMOTING
+from ottla.config.topic import PROMOTING, RESTORING
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.compression import Buffer, Codec, compress, decompress
 from ottla.protocol.errors import CorruptBatch
@@ -110,6 +110,12 @@ def _header_error(records: Buffer, reason: str) -> ApiError:
 def read_only(rules: AppendRules) -> ApiError:
     """What a producer is told: a code that none of them tries again."""
     source = rules.mirrors.removeprefix(PROMOTING)
+    if source.startswith(RESTORING):
+        return ApiError(
+            ErrorCode.POLICY_VIOLATION,
+            f"the topic is being restored from backup {source.removeprefix(RESTORING)}: wait until it is whole, or run "
+            "the same `ottla backup restore` again if that was cut short",
+        )
     return ApiError(
         ErrorCode.POLICY_VIOLATION,
         f"the topic is a read-only mirror of {source}: write there, or promote it (ottla mirror promote)",

@@ -35,10 +35,13 @@ EXAMPLES = """
   %(prog)s ./backups --at 2026-11-16T00:00:00Z             the newest backup that was taken by then
   %(prog)s ./backups --until-offset orders-0=120000
 """
+_SAME, _NEW = "with the offsets that they had", "with new offsets, groups translated"
 NOTES = """
-A topic that has records is never written to. Retention and compaction are held back until all records are in, then the
-settings of the backup are set. Groups come last, each to exactly the first record that it had not read. A restore that
-was killed goes on when the same command is run again.
+Everything is read and compared with its checksums before anything is made, and a topic that has records is never
+written to. Raw batches come back byte for byte where the target is an Ottla cluster that grants ClusterAction.
+Retention and compaction are held back until all records are in, then the settings of the backup are set. Groups come
+last, each to exactly the first record that it had not read. A restore that was killed goes on when the same command
+is run again.
 """
 
 
@@ -66,6 +69,10 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla backup restore") 
     parser.add_argument(
         "--compression", default="lz4", choices=("none", "gzip", "snappy", "lz4", "zstd"),
         help="of records from Parquet; raw batches keep their own (default: lz4)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--unchecked", action="store_true",
+        help="do not read everything once before anything is made: quicker, after `ottla backup verify` for instance",
     )  # fmt: skip
     parser.add_argument("--dry-run", action="store_true", help="only show the plan")
     add_brokers(parser, f"the target (default: the file's, ${BOOTSTRAP_VARIABLE}, or else {DEFAULT_BOOTSTRAP})")
@@ -106,6 +113,7 @@ def _options(args: argparse.Namespace, where: Where) -> "RestoreOptions":
         place=where.place, client=client_of(args, where.file), request=request,
         until_ms=None if args.until is None else parse_moment(args.until, "--until"),
         until_offsets=_parse_offsets(args.until_offset), compression=args.compression,
+        unchecked=args.unchecked,
     )  # fmt: skip
 
 
@@ -149,7 +157,7 @@ def _told(topic: Any) -> dict[str, Any]:
         "topic": topic.source, "target": topic.target, "partitions": len(topic.partitions),
         "records": sum(each.records for each in topic.partitions),
         "bytes": sum(each.bytes for each in topic.partitions),
-        "offsets": "same" if topic.same else "translated",
+        "offsets": "same" if topic.same else "translated", "exact": topic.exact,
         "state": "goes on" if any(each.begun for each in topic.partitions) else "empty" if topic.exists else "new",
     }  # fmt: skip
 
@@ -163,11 +171,11 @@ def _show_plan(plan: "RestorePlan", manifest: "Manifest", *, json: bool) -> None
         print_json(told)
         return
     print(f"backup {plan.backup}, taken {readable_time(manifest.taken_ms)} UTC. This would be done:")
-    head = ("TOPIC", "BECOMES", "PARTITIONS", "RECORDS", "BYTES", "OFFSETS", "TARGET")
+    head = ("TOPIC", "BECOMES", "PARTITIONS", "RECORDS", "BYTES", "OFFSETS", "BATCHES", "TARGET")
     rows = [
         (
             each["topic"], each["target"], each["partitions"], f"{each['records']:,}", readable_bytes(each["bytes"]),
-            each["offsets"], each["state"],
+            each["offsets"], "as they were" if each["exact"] else "anew", each["state"],
         )
         for each in topics
     ]  # fmt: skip
@@ -191,7 +199,7 @@ def _show_done(
         print_json({**told, "groups": [group.group for group in plan.groups], "seconds": round(seconds, 3)})
         return
     for each in topics:
-        how = "with the offsets that they had" if each["offsets"] == "same" else "with new offsets, groups translated"
+        how = "byte for byte" if each["exact"] else _SAME if each["offsets"] == "same" else _NEW
         print(f"{each['topic']} -> {each['target']}: {each['partitions']} partitions, {how}")
     size = sum(each["bytes"] for each in topics)
     moved = f"{records:,} records ({readable_bytes(size)} in objects)"

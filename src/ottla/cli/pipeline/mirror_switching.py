@@ -70,7 +70,8 @@ def _in_words(found: "Promoted") -> list[str]:
     lines = [f"{found.flow}: promoted {', '.join(found.topics)}"]
     if found.missing_records is None:
         lines.append(
-            "  what the source had beyond that is not known: it does not answer, and was never looked at from here"
+            "  what the source had beyond that is not known: it does not answer, and this --state-dir is not one "
+            "of a mirror that has seen it. The topics are promoted all the same; compare when the source is there again"
         )
     elif found.source_answers:
         lines.append(f"  not replicated: {found.missing_records:,} records")
@@ -79,6 +80,8 @@ def _in_words(found: "Promoted") -> list[str]:
             f"  not replicated: {found.missing_records:,} records that the source had when it was last seen, "
             f"{found.seen_seconds_ago:.1f} s ago; and what came to it since"
         )
+    if found.missing_topics:
+        lines.append(f"  topics that had not come at all: {', '.join(found.missing_topics)}")
     if found.whole_seconds_ago is not None:
         lines.append(f"  everything that the source had {found.whole_seconds_ago:.1f} s ago is there")
     if found.aborted_transactions:

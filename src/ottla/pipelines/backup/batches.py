@@ -53,6 +53,40 @@ def _is_abort(content: Buffer, position: int) -> bool:
     return next((record.key for record in decode_batch(content, position)), None) == _ABORT_MARKER
 
 
+class BatchPiece(NamedTuple):
+    """Batches that follow each other in an object."""
+
+    content: memoryview
+    first_offset: int
+    records: int
+    """That a reader of committed records sees."""
+
+
+def pieces(content: Buffer, aborted: Sequence[tuple[int, int]], start: int, size: int) -> Iterator[BatchPiece]:
+    """The batches that have anything from `start` on, about so many bytes at once and never less than one batch."""
+    whole = memoryview(content)
+    begin: int | None = None
+    first = records = end = 0
+    for position, header, counts in Walk(aborted).batches(content):
+        if header.next_offset <= start:
+            continue
+        if begin is None:
+            begin, first = position, header.base_offset
+        if counts:
+            inside = header.base_offset < start
+            records += _records_from(content, position, start) if inside else header.record_count
+        end = position + header.size
+        if end - begin >= size:
+            yield BatchPiece(whole[begin:end], first, records)
+            begin, records = None, 0
+    if begin is not None:
+        yield BatchPiece(whole[begin:end], first, records)
+
+
+def _records_from(content: Buffer, position: int, start: int) -> int:
+    return sum(record.offset >= start for record in decode_batch(content, position))
+
+
 @dataclass
 class BatchSum:
     """What is known of batches that go by."""

@@ -1,7 +1,9 @@
 """The task of a restore: one object's records into one partition of the target, exactly once.
 
-Where records get the offsets that they had, the end of the target's log says how far it is: nobody else writes there.
-Elsewhere the records, the position and a note of where each record went become visible in one transaction.
+Into an Ottla cluster raw batches go as they were, and records at the offsets that they had, by the way of a standby
+(decision 0025). Where Produce counts to the same offsets, the end of the target's log says how far it is: nobody else
+writes there. Elsewhere the records, the position and a note of where each record went become visible in one
+transaction.
 """
 
 import contextlib
@@ -13,6 +15,7 @@ import pyarrow as pa
 
 from ottla.client.errors import TransactionLost
 from ottla.client.groups import group_offsets
+from ottla.client.mirrored import LEAVE_START, MirroredLog
 from ottla.client.producer import TransactionPart
 from ottla.client.producer_settings import Compression, ProducerSettings, parse_codec, producer_settings
 from ottla.client.transacting import (
@@ -24,9 +27,11 @@ from ottla.client.transacting import (
 )
 from ottla.model.errors import OttlaError
 from ottla.model.names import TopicPartition
-from ottla.pipelines.backup.batches import FoundBatch, Walk
+from ottla.pipelines.backup.batches import FoundBatch, Walk, pieces
 from ottla.pipelines.backup.manifest import BackupProblem, StoredObject
+from ottla.pipelines.backup.placing import written_anew
 from ottla.pipelines.backup.reading_back import batch_rows, checked_content, rows_of
+from ottla.pipelines.backup.restore_plan import READ_ONLY, Way
 from ottla.pipelines.backup.store import Place
 from ottla.pipelines.mirror.offset_map import Entry, to_notes
 from ottla.protocol.compression import Codec
@@ -42,6 +47,8 @@ from ottla.spark.writing.rows_to_records import send_batches
 
 BATCHES_TOGETHER = 64
 """Handed over at once: each time costs a word with the event loop's thread."""
+PIECE_BYTES = 1 << 20
+"""Appended at once as they were. The broker checks them before it does anything else, and others wait meanwhile."""
 
 
 class PutTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,12 +59,15 @@ class PutTask(msgspec.Struct, frozen=True, kw_only=True):
     target: TopicPartition
     start: int
     end: int
-    same: bool
+    way: Way
     group: str
     """Of the position; also the transactional id."""
     marker: str
     map_topic: str
     compression: str
+    mirror_source: str = ""
+    follows: int = 0
+    """Where the log ends once the objects before this one are in; where the topic is read-only."""
 
     @property
     def reaches(self) -> int:
@@ -72,7 +82,37 @@ class PutDone(msgspec.Struct, frozen=True, kw_only=True):
 
 def put_back(task: PutTask) -> PutDone:
     settings = producer_settings(task.client)
-    return _to_same_offsets(task, settings) if task.same else _in_transaction(task, settings)
+    if task.way in READ_ONLY:
+        return _at_offsets(task, settings)
+    return _to_same_offsets(task, settings) if task.way == "counted" else _in_transaction(task, settings)
+
+
+def _at_offsets(task: PutTask, settings: ProducerSettings) -> PutDone:
+    """What is there is known by its offsets, so nothing is written twice, whoever else is at it."""
+    log = MirroredLog(shared_cluster(settings.client), task.target, task.mirror_source)
+    bounds = loop.run(log.append(0))
+    if task.stored.last < bounds.end:
+        return PutDone(records=0, position=bounds.end, was_there=True)
+    if bounds.end < task.follows:
+        raise BackupProblem(
+            f"{task.target} ends at {bounds.end}, and had come to {task.follows}: the target has lost records that it "
+            "had acknowledged. Delete the topic and restore it again"
+        )
+    content = checked_content(task.place, task.stored)
+    start, records = max(bounds.end, task.start), 0
+    if task.way == "batches":
+        found = pieces(content, task.stored.aborted, start, PIECE_BYTES)
+    else:
+        codec = parse_codec(task.compression, "--compression")
+        found = written_anew(content, task.stored, (start, task.end), codec, settings.batch_bytes, PIECE_BYTES)
+    for piece in found:
+        # The log may have begun inside of its first batch: so will this one.
+        follows_on, log_start = bounds.end, LEAVE_START
+        if bounds.end <= task.start:
+            follows_on, log_start = min(task.start, piece.first_offset), task.start
+        bounds = loop.run(log.append(follows_on, piece.content, log_start))
+        records += piece.records
+    return PutDone(records=records, position=bounds.end)
 
 
 def _to_same_offsets(task: PutTask, settings: ProducerSettings) -> PutDone:

@@ -1,9 +1,10 @@
 """A restore: plan, topics, records, settings, groups, in this order. Run again after a kill, it goes on."""
 
+import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -13,16 +14,19 @@ from ottla.client import admin
 from ottla.client.admin import Resource, ResourceType
 from ottla.client.cluster import Cluster
 from ottla.client.groups import commit_offsets, delete_group, group_offsets
+from ottla.client.mirrored import MirroredLog, TakesBatches, bounds_once_heard, takes_batches
 from ottla.client.offsets import EARLIEST, LATEST, FoundOffset, list_offsets
 from ottla.client.settings import client_settings
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
 from ottla.pipelines.backup import store
+from ottla.pipelines.backup.asking import topic_settings
 from ottla.pipelines.backup.manifest import BackupProblem, DamagedBackup, Manifest
 from ottla.pipelines.backup.naming import map_topic, restore_group
 from ottla.pipelines.backup.putting_back import PutDone, PutTask, put_back
-from ottla.pipelines.backup.reading_back import CutTask, find_cut
+from ottla.pipelines.backup.reading_back import CutTask, ObjectTask, check_object, find_cut
 from ottla.pipelines.backup.restore_plan import (
+    MIRROR_SOURCE,
     FoundTarget,
     Marker,
     PartitionRestore,
@@ -42,6 +46,8 @@ from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
 
 COMPACT = {"cleanup.policy": "compact"}
+SETTLE_S_MAX = 30.0
+SETTLE_PAUSE_S = 0.05
 
 
 class RestoreOptions(NamedTuple):
@@ -52,6 +58,8 @@ class RestoreOptions(NamedTuple):
     until_ms: int | None = None
     until_offsets: Mapping[TopicPartition, int] = {}
     compression: str = "lz4"
+    unchecked: bool = False
+    """Objects are not all read before anything is made; each one's checksum is compared before it is written."""
 
 
 class Restored(NamedTuple):
@@ -69,22 +77,37 @@ def plan_restore(options: RestoreOptions, manifest: Manifest) -> RestorePlan:
     there = loop.run(_found(cluster, [*targets.values()]))
     name = name_of(manifest, options.request, ends)
     markers = loop.run(_markers(cluster, name, there))
+    takes = loop.run(takes_batches(cluster))
     return decide(
         manifest, options.request, ends=ends, there=there, markers=markers, brokers=len(cluster.brokers),
-        now_ms=time.time_ns() // 1_000_000,
+        now_ms=time.time_ns() // 1_000_000, takes_no_batches=None if takes is TakesBatches.YES else takes.value,
     )  # fmt: skip
 
 
 def run_restore(options: RestoreOptions, plan: RestorePlan, open_tasks: OpenTasks, watching: Watching) -> Restored:
     cluster = _target(options)
-    loop.run(_make_topics(cluster, plan))
-    records = _restore_records(options, plan, open_tasks, watching)
+    unwritten = [each for each in plan.partitions() if not each.done and not each.written]
+    with _workers(open_tasks, sum(each.bytes for each in unwritten)) as tasks:
+        if not options.unchecked:
+            _check_content(options, [each for each in unwritten if not each.begun], tasks, watching)
+        loop.run(_make_topics(cluster, plan))
+        try:
+            moved = _restore_records(options, plan, [each for each in unwritten if each.objects], tasks, watching)
+        except DamagedBackup as error:
+            names = ", ".join(sorted({each.target.topic for each in unwritten}))
+            raise DamagedBackup(
+                f"{error}. What was begun is not whole: {names}. Put the object back as it was and run the same "
+                "command again, or delete these topics"
+            ) from error
+    ended = [each for each in unwritten if each.is_read_only]
+    reached = {each.target: each.reached for each in plan.partitions() if each.reached is not None}
+    reached |= loop.run(_end_logs(cluster, plan, ended, {each.target: each.position for each in moved}))
     for topic in plan.topics:
         loop.run(_settle(cluster, topic))
-    problems = restore_groups(options.client, plan)
+    problems = restore_groups(options.client, plan, reached)
     if not problems:
         loop.run(_forget(cluster, plan))
-    return Restored(plan, records, problems)
+    return Restored(plan, sum(each.records for each in moved), problems)
 
 
 def _target(options: RestoreOptions) -> Cluster:
@@ -116,7 +139,7 @@ def _ends(options: RestoreOptions, manifest: Manifest) -> dict[TopicPartition, i
 
 
 def _check_objects(options: RestoreOptions, manifest: Manifest) -> None:
-    """All are there with their sizes, before anything is made; checksums are compared when each is read."""
+    """All are there with their sizes: the plan can say that without reading them."""
     stored = {each.path: each.bytes for each in store.listed(options.place, "data")}
     wrong = [
         f"{each.path} is missing" if each.path not in stored else f"{each.path} has {stored[each.path]} bytes"
@@ -135,12 +158,14 @@ async def _found(cluster: Cluster, wanted: list[str]) -> dict[str, FoundTarget]:
     places = [TopicPartition(name, number) for name, numbers in listed.items() for number in numbers]
     starts = await list_offsets(cluster, dict.fromkeys(places, EARLIEST)) if places else {}
     ends = await list_offsets(cluster, dict.fromkeys(places, LATEST)) if places else {}
+    settings = await topic_settings(cluster, [*listed])
     return {
         name: FoundTarget(
             [
                 (_offset(starts[TopicPartition(name, number)]), _offset(ends[TopicPartition(name, number)]))
                 for number in numbers
-            ]
+            ],
+            settings[name].get(MIRROR_SOURCE, ""),
         )
         for name, numbers in listed.items()
     }
@@ -177,6 +202,9 @@ async def _make_topics(cluster: Cluster, plan: RestorePlan) -> None:
         await admin.alter_configs(cluster, Resource(ResourceType.TOPIC, topic.target), add=topic.meanwhile)
         for partition in topic.partitions:
             await _mark(cluster, plan, partition, position=partition.start)
+    for partition in plan.partitions():
+        if partition.is_read_only and not partition.written:
+            await bounds_once_heard(cluster, partition.target, plan.mirror_source)
 
 
 async def _make(cluster: Cluster, name: str, partitions: int, replicas: int, configs: Mapping[str, str]) -> None:
@@ -213,20 +241,45 @@ async def _mark(
 
 
 def _marker(plan: RestorePlan, partition: PartitionRestore, *, done: bool = False) -> str:
-    marker = Marker(restore=plan.name, source=partition.source.topic, same=partition.same, end=partition.end, done=done)
+    marker = Marker(
+        restore=plan.name, source=partition.source.topic, way=partition.way, end=partition.end,
+        reached=partition.reached, done=done,
+    )  # fmt: skip
     return msgspec.json.encode(marker).decode()
 
 
-def _restore_records(options: RestoreOptions, plan: RestorePlan, open_tasks: OpenTasks, watching: Watching) -> int:
+@contextmanager
+def _workers(open_tasks: OpenTasks, size: int) -> Iterator[Tasks]:
+    if not size:
+        yield Here()
+        return
+    with open_tasks(size) as tasks:
+        yield tasks
+
+
+def _check_content(
+    options: RestoreOptions, partitions: Sequence[PartitionRestore], tasks: Tasks, watching: Watching
+) -> None:
+    """Everything is read once before anything is made: damage must not leave topics behind of which a part is there."""
+    wanted = [
+        ObjectTask(place=options.place, at=each.source, stored=stored) for each in partitions for stored in each.objects
+    ]
+    watching.begin("check", len(wanted), sum(task.stored.bytes for task in wanted))
+    try:
+        for stored in run_all(tasks, check_object, wanted):
+            watching.moved(records=stored.records, bytes_=stored.bytes)
+    except DamagedBackup as error:
+        raise DamagedBackup(f"nothing was restored: {error}. See `ottla backup verify`") from error
+
+
+def _restore_records(
+    options: RestoreOptions, plan: RestorePlan, partitions: Sequence[PartitionRestore], tasks: Tasks, watching: Watching
+) -> "list[_Moved]":
     """Partitions side by side, the objects of each one after the other."""
-    partitions = [each for each in plan.partitions() if each.objects and not each.done]
     size = sum(each.bytes for each in partitions)
     watching.begin(f"restore {plan.name}", sum(len(each.objects) for each in partitions), size)
-    if not partitions:
-        return 0
-    with open_tasks(size) as tasks:
-        jobs = [partial(_restore_partition, options, plan, each, tasks, watching) for each in partitions]
-        return sum(side_by_side(tasks, jobs))
+    jobs = [partial(_restore_partition, options, plan, each, tasks, watching) for each in partitions]
+    return [*side_by_side(tasks, jobs)]
 
 
 def _restore_partition(
@@ -236,21 +289,62 @@ def _restore_partition(
     tasks: Tasks,
     watching: Watching,
     ending: threading.Event,
-) -> int:
-    records = 0
+) -> "_Moved":
+    records, position = 0, 0
     for stored in partition.objects:
         if ending.is_set():
             break
         task = PutTask(
             place=options.place, client=dict(options.client), stored=stored, source=partition.source,
-            target=partition.target, start=partition.start, end=partition.end, same=partition.same,
+            target=partition.target, start=partition.start, end=partition.end,
             group=restore_group(plan.name, partition.target), marker=_marker(plan, partition),
-            map_topic=map_topic(plan.name), compression=options.compression,
+            map_topic=map_topic(plan.name), compression=options.compression, way=partition.way,
+            mirror_source=plan.mirror_source, follows=position,
         )  # fmt: skip
         done: PutDone = tasks.one(put_back, task)
         records += done.records
+        position = done.position
         watching.moved(records=done.records, bytes_=stored.bytes)
-    return records
+    return _Moved(partition.target, records, position)
+
+
+class _Moved(NamedTuple):
+    target: TopicPartition
+    records: int
+    position: int
+    """Of the ways that make the topic read-only: where its log ends."""
+
+
+async def _end_logs(
+    cluster: Cluster,
+    plan: RestorePlan,
+    partitions: Sequence[PartitionRestore],
+    positions: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, int]:
+    """Logs begin where they began, and end behind what was put there: else the topics stay as they are, read-only.
+
+    Where they end is noted before anybody else may write: groups that stood behind the last record stand there.
+    """
+    reached = {}
+    for each in partitions:
+        log = MirroredLog(cluster, each.target, plan.mirror_source)
+        end = max(each.start, positions.get(each.target, 0))
+        if each.way == "batches":
+            end = max([each.start, *(stored.last + 1 for stored in each.objects)])
+        bounds = await log.append(0)
+        given_up_at = time.monotonic() + SETTLE_S_MAX
+        while bounds != (each.start, end):
+            # A leader drops only what its followers have: one that was just elected learns that with their next fetch.
+            bounds = await log.append(each.start if bounds.end < each.start else 0, log_start_offset=each.start)
+            if bounds.end != end or time.monotonic() > given_up_at:
+                raise BackupProblem(
+                    f"{each.target} has the offsets from {bounds.start} to {bounds.end}, and in the backup those from "
+                    f"{each.start} to {end}. Run the same command again, or delete the topic and restore it anew"
+                )
+            await asyncio.sleep(SETTLE_PAUSE_S)
+        reached[each.target] = end
+        await _mark(cluster, plan, msgspec.structs.replace(each, reached=end), position=end)
+    return reached
 
 
 async def _settle(cluster: Cluster, topic: TopicRestore) -> None:

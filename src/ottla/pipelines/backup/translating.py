@@ -23,8 +23,11 @@ from ottla.spark.reading.offsets import OffsetRange
 from ottla.spark.reading.options import parse_read_options
 
 
-def restore_groups(client: Mapping[str, str], plan: RestorePlan) -> list[str]:
-    """Give each group the place of the first record that it had not read; what could not be done, in words."""
+def restore_groups(client: Mapping[str, str], plan: RestorePlan, reached: Mapping[TopicPartition, int]) -> list[str]:
+    """Give each group the place of the first record that it had not read; what could not be done, in words.
+
+    `reached` is where logs ended when their records were in.
+    """
     partitions = {each.source: each for each in plan.partitions()}
     if not plan.groups or all(each.done for each in partitions.values()):
         return []
@@ -33,7 +36,7 @@ def restore_groups(client: Mapping[str, str], plan: RestorePlan) -> list[str]:
     problems = []
     for group in plan.groups:
         places = {
-            partitions[at].target: (_place(each, partitions[at], known), each.metadata)
+            partitions[at].target: (_place(each, partitions[at], known, reached), each.metadata)
             for each in group.offsets
             if (at := TopicPartition(each.topic, each.partition)) in partitions
         }
@@ -48,9 +51,11 @@ def restore_groups(client: Mapping[str, str], plan: RestorePlan) -> list[str]:
     return problems
 
 
-def _place(committed: GroupOffset, partition: PartitionRestore, known: OffsetMap) -> int:
+def _place(
+    committed: GroupOffset, partition: PartitionRestore, known: OffsetMap, reached: Mapping[TopicPartition, int]
+) -> int:
     if partition.same:
-        return min(committed.offset, partition.end)
+        return min(committed.offset, reached.get(partition.target, partition.end))
     place = known.translate(partition.source, committed.offset, whole=True)
     return 0 if place is None else place  # nothing was restored there
 

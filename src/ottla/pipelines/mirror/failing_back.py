@@ -15,6 +15,7 @@ import msgspec
 from ottla.client import admin
 from ottla.client.cluster import Cluster
 from ottla.client.groups import group_offsets
+from ottla.client.mirrored import TakesBatches, takes_batches
 from ottla.client.settings import client_settings
 from ottla.model.names import TopicPartition
 from ottla.pipelines.errors import PipelineError
@@ -77,6 +78,11 @@ def fail_back(mirror: Mirror, flow: Flow, path: Path, state_dir: Path, *, discar
         )
     old_id, new_id = (cluster_id(deployment, name) for name in (flow.source, flow.target))
     old, new = (shared_cluster(client_settings(deployment.kafka(name))) for name in (flow.source, flow.target))
+    if loop.run(takes_batches(old)) is TakesBatches.NOT_OTTLA:
+        raise NotFailedBack(
+            f"{flow.source} is not an Ottla cluster, so it cannot keep offsets: nothing was done. Bring the records "
+            f"back by a flow from {flow.target} to {flow.source} without `offsets: keep`, into topics of other names"
+        )
     group = group_of(mirror, flow)
     clusters = sorted(mirror.clusters)
     still = loop.run(mirrored_topics(new, lambda topic: naming.takes(flow, topic, clusters), old_id))

@@ -21,6 +21,7 @@ from ottla.model.names import TopicPartition
 from ottla.pipelines.mirror.deciding import same_places
 from ottla.spark.copying.words import SETTING
 from ottla.spark.reading import resolving
+from ottla.spark.reading.options import Subscription
 
 HAS_MEMBERS = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS})
 LOOKS_MAX = 3_600
@@ -32,6 +33,8 @@ class MirroredTopics(NamedTuple):
     sources: Mapping[str, str]
     """The topics, each with the value of its mirror.source."""
     partitions: Collection[TopicPartition]
+    others: Collection[str] = ()
+    """Topics of the same names that are not: they were promoted, or were born in the target."""
 
     @property
     def followed(self) -> list[TopicPartition]:
@@ -49,7 +52,8 @@ async def mirrored_topics(target: Cluster, wanted: Callable[[str], bool], cluste
         of = value.removeprefix(PROMOTING).rpartition("/")[0]
         if value and cluster_id in (None, of):
             found[resource.name] = value
-    return MirroredTopics(found, [TopicPartition(name, number) for name in found for number in listed[name]])
+    partitions = [TopicPartition(name, number) for name in found for number in listed[name]]
+    return MirroredTopics(found, partitions, listed.keys() - found.keys())
 
 
 async def copy_groups(source: Cluster, target: Cluster, wants: Callable[[str], bool], mirrored: MirroredTopics) -> None:
@@ -114,8 +118,19 @@ class Looks:
         return Seen(at=moment, whole_at=self._whole_at, ends=ends)
 
 
-async def look(source: Cluster, target: Cluster, mirrored: MirroredTopics, looks: Looks) -> Seen:
+async def source_ends(
+    source: Cluster, wanted: Callable[[str], bool], mirrored: MirroredTopics, *, committed: bool
+) -> dict[TopicPartition, int]:
+    """Of all that the source has for the flow, also of what has not come to the target yet: that is missing there."""
+    found = await resolving.find_partitions(source, Subscription(pattern=".*"))
+    ours = [at for at in found if wanted(at.topic) and at.topic not in mirrored.others]
+    return await resolving.latest(source, ours, committed=committed)
+
+
+async def look(
+    source: Cluster, target: Cluster, wanted: Callable[[str], bool], mirrored: MirroredTopics, looks: Looks
+) -> Seen:
     moment = time.time()
-    ends = await resolving.latest(source, mirrored.partitions, committed=True)
+    ends = await source_ends(source, wanted, mirrored, committed=True)
     there = await resolving.latest(target, mirrored.partitions, committed=False)
     return looks.add(moment, ends, there)

@@ -153,11 +153,10 @@ class FlowKeeper:
     def _mirrored(self) -> MirroredTopics:
         source = self._on_source()
         loop.run(source.metadata([]))
-        return loop.run(
-            mirrored_topics(
-                self._on_target(), lambda topic: naming.takes(self.flow, topic, self._clusters), source.cluster_id
-            )
-        )
+        return loop.run(mirrored_topics(self._on_target(), self._takes, source.cluster_id))
+
+    def _takes(self, topic: str) -> bool:
+        return naming.takes(self.flow, topic, self._clusters)
 
     def _copy_groups(self) -> None:
         mirrored = self._mirrored()
@@ -168,9 +167,10 @@ class FlowKeeper:
         loop.run(follow_starts(self._on_source(), self._on_target(), self._mirrored()))
 
     def _note_ends(self) -> None:
+        """Also before the first batch is copied: whoever promotes right behind it is told what is missing."""
         mirrored = self._mirrored()
-        seen = loop.run(look(self._on_source(), self._on_target(), mirrored, self._looks))
-        if self._folder is not None and mirrored.partitions:
+        seen = loop.run(look(self._on_source(), self._on_target(), self._takes, mirrored, self._looks))
+        if self._folder is not None and seen.ends:
             self._folder.write(SEEN, msgspec.to_builtins(seen))
 
     def _keep_groups(self) -> None:

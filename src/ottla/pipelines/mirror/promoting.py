@@ -12,8 +12,9 @@ Done twice it does what is left to do. The source need not be there.
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,7 +22,7 @@ from ottla.client import admin
 from ottla.client.admin import Resource, ResourceType
 from ottla.client.cluster import Cluster
 from ottla.client.groups import commit_offsets, group_offsets
-from ottla.client.mirrored import MirroredLog
+from ottla.client.mirrored import bounds_once_heard
 from ottla.client.settings import client_settings
 from ottla.client.transactions import describe_producers, write_abort_marker
 from ottla.config.topic import PROMOTING
@@ -30,19 +31,16 @@ from ottla.model.names import TopicPartition
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.mirror import naming
 from ottla.pipelines.mirror.flows import IDS, connected, group_of, state_folder
-from ottla.pipelines.mirror.following import MirroredTopics, Seen, mirrored_topics
+from ottla.pipelines.mirror.following import MirroredTopics, Seen, mirrored_topics, source_ends
 from ottla.pipelines.mirror.keeping import SEEN
 from ottla.pipelines.mirror.spec import Flow, Mirror
 from ottla.pipelines.mirror.standby import promoted_group
 from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
 from ottla.spark.copying.words import SETTING
-from ottla.spark.reading import resolving
 
-HEARD_S_MAX = 30.0
 SOURCE_S_MAX = 5.0
 """So long the source may take to answer; a cluster that is lost never does."""
-PAUSE_S = 0.05
 
 
 class NotPromoted(PipelineError):
@@ -57,6 +55,8 @@ class Promoted(msgspec.Struct, frozen=True, kw_only=True):
     source_answers: bool
     missing_records: int | None
     """What the source had beyond that, now or when it was last seen; None if that is not known."""
+    missing_topics: list[str]
+    """Topics of the source that had not come to the target at all. Their records count as missing."""
     seen_seconds_ago: float | None
     """How long ago that was; 0 if the source answers."""
     whole_seconds_ago: float | None
@@ -75,9 +75,16 @@ def promote(mirror: Mirror, flow: Flow, path: Path, state_dir: Path) -> Promoted
     ids = folder.read(IDS) or {}
     target = shared_cluster(client_settings(deployment.kafka(flow.target)), patient=False)
     clusters = sorted(mirror.clusters)
-    found = loop.run(mirrored_topics(target, lambda topic: naming.takes(flow, topic, clusters), ids.get("source")))
+
+    def takes(topic: str) -> bool:
+        return naming.takes(flow, topic, clusters)
+
+    found = loop.run(mirrored_topics(target, takes, ids.get("source")))
     if not found.sources:
-        raise NotPromoted(f"there is no topic of {flow.name} in {flow.target} with the setting {SETTING}")
+        raise NotPromoted(
+            f"there is no topic of {flow.name} in {flow.target} with the setting {SETTING}: all of them are promoted "
+            "already, or the mirror has not copied any yet (see `ottla mirror status`)"
+        )
     of = {value.removeprefix(PROMOTING).rpartition("/")[0] for value in found.sources.values()}
     if len(of) > 1:
         raise NotPromoted(
@@ -85,25 +92,31 @@ def promote(mirror: Mirror, flow: Flow, path: Path, state_dir: Path) -> Promoted
         )
     source = shared_cluster(client_settings(deployment.kafka(flow.source)), patient=False)
     seen = folder.read(SEEN)
-    return loop.run(
-        _promote(flow, source, target, found, group_of(mirror, flow), msgspec.convert(seen, Seen) if seen else None)
-    )
+    known = _Known(source, takes, msgspec.convert(seen, Seen) if seen else None)
+    return loop.run(_promote(flow, known, target, found, group_of(mirror, flow)))
 
 
-async def _promote(
-    flow: Flow, source: Cluster, target: Cluster, found: MirroredTopics, group: str, seen: Seen | None
-) -> Promoted:
+class _Known(NamedTuple):
+    """Where to ask what the source has, and what is known of it if it does not answer."""
+
+    source: Cluster
+    takes: Callable[[str], bool]
+    seen: Seen | None
+
+
+async def _promote(flow: Flow, known: _Known, target: Cluster, found: MirroredTopics, group: str) -> Promoted:
+    seen = known.seen
     fenced = {topic: _promoting(value) for topic, value in found.sources.items()}
     for topic, value in fenced.items():
         await admin.alter_configs(target, Resource(ResourceType.TOPIC, topic), add={SETTING: value})
-    ends = {at: await _end_behind_fence(target, at, fenced[at.topic]) for at in found.partitions}
+    ends = {at: (await bounds_once_heard(target, at, fenced[at.topic])).end for at in found.partitions}
     moment = time.time()
     shared = await _shared(target, promoted_group(group), found, ends)
     aborted = await _abort_open(target, found.partitions)
     for topic in fenced:
         await admin.alter_configs(target, Resource(ResourceType.TOPIC, topic), delete=[SETTING])
     # The source last: clients can go on while nobody knows whether it will answer.
-    now_there = await _ends_of(source, found.partitions)
+    now_there = await _ends_of(known, found)
     before = seen if now_there is None else None
     last = now_there if now_there is not None else None if before is None else _ends(before)
     lost = None if last is None else missing(shared, last)
@@ -116,6 +129,7 @@ async def _promote(
         ends={str(at): end for at, end in sorted(shared.items())},
         source_answers=now_there is not None,
         missing_records=lost,
+        missing_topics=sorted({at.topic for at in last or ()} - fenced.keys()),
         seen_seconds_ago=0.0 if now_there is not None else None if before is None else moment - before.at,
         whole_seconds_ago=None if whole is None else max(0.0, moment - whole),
         aborted_transactions=aborted,
@@ -124,18 +138,6 @@ async def _promote(
 
 def _promoting(value: str) -> str:
     return value if value.startswith(PROMOTING) else f"{PROMOTING}{value}"
-
-
-async def _end_behind_fence(target: Cluster, at: TopicPartition, value: str) -> int:
-    """Where the log ends once its leader has heard that the topic is promoted: it says no until then."""
-    given_up_at = time.monotonic() + HEARD_S_MAX
-    while True:
-        try:
-            return (await MirroredLog(target, at, value).append(0)).end
-        except ApiError as error:
-            if error.code is not ErrorCode.POLICY_VIOLATION or time.monotonic() > given_up_at:
-                raise
-        await asyncio.sleep(PAUSE_S)
 
 
 async def _shared(
@@ -150,10 +152,10 @@ async def _shared(
     return shared
 
 
-async def _ends_of(source: Cluster, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int] | None:
+async def _ends_of(known: _Known, found: MirroredTopics) -> dict[TopicPartition, int] | None:
     """What the source has now; None if it does not answer."""
     try:
-        asked = resolving.latest(source, partitions, committed=False)
+        asked = source_ends(known.source, known.takes, found, committed=False)
         return await asyncio.wait_for(asked, SOURCE_S_MAX)
     except (OttlaError, OSError, TimeoutError):
         return None

@@ -82,7 +82,7 @@ class Encoder:
         )
         self._spread += 1
         now = self._clock_ms()
-        rows = _rows(batch, now)
+        rows = kernel_rows(batch, now)
         for topic, partition, selected in rows_by_partition(topics, partitions):
             self._append(topic, partition, rows, selected, now)
 
@@ -219,7 +219,8 @@ def rows_by_partition(topics: TopicCodes, partitions: Int32s) -> Iterator[tuple[
         yield names[group >> 32], group & 0xFFFFFFFF, selected
 
 
-def _rows(batch: pa.RecordBatch, now: int) -> Rows:
+def kernel_rows(batch: pa.RecordBatch, now: int) -> Rows:
+    """The columns of records as a kernel reads them; `now` is the time of rows without one."""
     key, value = _column(batch, "key"), _column(batch, "value")
     keys = NO_BINARY if key is None else _binary(key, "key")
     values = NO_BINARY if value is None else _binary(value, "value")

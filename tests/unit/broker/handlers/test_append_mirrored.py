@@ -142,6 +142,12 @@ def test_another_source_is_refused(harness: Harness, mirror: Partition, source: 
     assert mirror.log.end_offset == 0
 
 
+def test_an_ordinary_topic_is_not_written_to_by_naming_no_source(harness: Harness) -> None:
+    (partition,) = create_topic(harness, 1)
+    assert send(harness, source_batch(0), at=0, source="").error_code == ErrorCode.POLICY_VIOLATION
+    assert partition.log.end_offset == 0
+
+
 @pytest.mark.parametrize("transactional", [False, True])
 def test_producers_are_refused_until_it_is_promoted(harness: Harness, mirror: Partition, transactional: bool) -> None:
     def produce() -> int:

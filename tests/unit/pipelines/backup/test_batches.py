@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.pipelines.backup.batches import Walk, sum_of
+from ottla.pipelines.backup.batches import Walk, pieces, sum_of
 from ottla.protocol.errors import CorruptBatch
 from ottla.protocol.records import NewRecord, encode_batch
 
@@ -56,6 +56,18 @@ def test_objects_may_be_cut_anywhere(one: int, other: int) -> None:
     assert counted == COUNTED
     assert records == 4
     assert aborted == []
+
+
+@given(st.integers(0, 14), st.integers(1, 400))
+def test_pieces_are_the_batches_that_have_anything_behind_a_start(start: int, size: int) -> None:
+    ends = [2, 4, 5, 7, 8, 10, 11, 13, 14]
+    wanted = [batch for batch, end in zip(LOG, ends, strict=True) if end > start]
+    found = [*pieces(b"".join(LOG), ABORTED, start, size)]
+    assert b"".join(piece.content for piece in found) == b"".join(wanted)
+    assert all(len(piece.content) >= size for piece in found[:-1])
+    assert sum(piece.records for piece in found) == sum(offset >= start for offset in (2, 3, 5, 6))
+    if found:
+        assert found[0].first_offset == ([0, 2, 4, 5, 7, 8, 10, 11, 13])[len(LOG) - len(wanted)]
 
 
 def test_a_changed_byte_and_a_missing_end_are_found() -> None:
