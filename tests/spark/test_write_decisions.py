@@ -23,6 +23,8 @@ from ottla.spark.writing.commit import (
     abort_undecided,
     commit_decided,
     decide,
+    give_up,
+    is_given_up,
     open_tasks,
     read_decision,
     take_over,
@@ -233,6 +235,16 @@ def test_a_zombie_that_aborts_disturbs_nobody(query: Query) -> None:
     loop.run(abort_undecided(query.settings, query.prefix, zombie, lost))
     query.finish(query.decide(following, 0, written), written)
     assert query.visible == BATCH_0
+
+
+def test_a_task_that_ends_after_its_job_has_failed_finds_that_out(query: Query) -> None:
+    query.task(0, "a")
+    assert not loop.run(is_given_up(query.settings, query.prefix, "job"))
+    loop.run(give_up(query.settings, query.prefix, "job"))
+    assert query.open_count() == 0
+    assert loop.run(is_given_up(query.settings, query.prefix, "job"))
+    assert not loop.run(is_given_up(query.settings, query.prefix, "the next job"))
+    assert query.visible == []
 
 
 def test_more_tasks_than_a_note_holds(query: Query) -> None:

@@ -38,6 +38,7 @@ from ottla.spark.writing.transactions import (
     TransactionState,
     decided_state,
     driver_id,
+    given_up_id,
     is_task_id,
     last_note,
     notes_group,
@@ -82,9 +83,18 @@ async def take_over(settings: ProducerSettings, prefix: str) -> DriverPart:
     return DriverPart(producer, version, None if decided is None else decided._replace(transactions=()))
 
 
-async def abort_leftover_transactions(settings: ProducerSettings, prefix: str) -> None:
-    """Abort whatever this query's tasks have left open."""
-    await _abort_leftover_transactions(shared_cluster(settings.client), prefix, ())
+async def give_up(settings: ProducerSettings, prefix: str, job: str) -> None:
+    """Abort whatever the tasks of a failed job have left open, or will leave open: Spark does not wait for them.
+
+    In this order: a task that did not see the note before it was done had its transaction open by then.
+    """
+    cluster = shared_cluster(settings.client)
+    await init_producer(cluster, given_up_id(prefix, job), settings.transaction_timeout_ms)
+    await _abort_leftover_transactions(cluster, prefix, ())
+
+
+async def is_given_up(settings: ProducerSettings, prefix: str, job: str) -> bool:
+    return await _describe(shared_cluster(settings.client), given_up_id(prefix, job)) is not None
 
 
 async def _abort_leftover_transactions(cluster: Cluster, prefix: str, counted: Collection[str]) -> None:

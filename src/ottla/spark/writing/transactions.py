@@ -65,6 +65,11 @@ def driver_id(prefix: str) -> str:
     return f"{prefix}.driver"
 
 
+def given_up_id(prefix: str, job: str) -> str:
+    """Taken when a batch job has failed: a task that is still at work finds that there is such an id."""
+    return f"{prefix}.failed.{job}"
+
+
 def task_id(prefix: str, generation: int, task: int, attempt: int) -> str:
     return f"{prefix}.task.{generation}.{task}.{attempt}"
 
