@@ -5,38 +5,25 @@ standard files over to it and only waits: the daemon is a fork of the nursery, i
 """
 
 import os
-import socket
 import sys
 
-from ottla.spark.workers.words import PLACE_VARIABLE, Asked, ask, wait_for_end
+from ottla.spark.workers.words import PLACE_VARIABLE, ask, connected, wait_for_end
 
 
 def main() -> int:
     place = os.environ.get(PLACE_VARIABLE)
-    connection = None if place is None else _connected(place)
+    connection = None if place is None else connected(place)
     if connection is None:
-        from ottla.spark.workers.imported import run_daemon, settle  # noqa: PLC0415 - a second that a fork saves
+        from ottla.spark.workers.forking import prepare  # noqa: PLC0415 - a second that a fork saves
 
-        settle()
-        run_daemon()
+        prepare()()
         return 0
     os.setpgid(0, 0)  # as the daemon does: Ctrl-C is for the driver
-    directory = os.getcwd()  # noqa: PTH109 - pathlib is one more import
-    ask(connection, Asked(sys.argv, directory, dict(os.environ), sys.path))
+    ask(connection)
     nothing = os.open(os.devnull, os.O_RDWR)
     for file in (0, 1):  # who reads them, or waits for their end, deals with the daemon alone
         os.dup2(nothing, file)
     return wait_for_end(connection)
-
-
-def _connected(place: str) -> socket.socket | None:
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.connect(place)
-    except OSError:
-        connection.close()
-        return None
-    return connection
 
 
 if __name__ == "__main__":

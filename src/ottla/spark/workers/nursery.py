@@ -1,11 +1,12 @@
-"""A process that has imported what Python workers need, and becomes a daemon of them, by fork, for everyone who asks.
+"""A process that has imported what others would have to import, and becomes any of them, by fork.
 
-It begins to listen before it imports, so that a driver can start it beside Spark's JVM and go on. It ends when its
-standard input does, which is when the driver ends, however it does. A daemon whose process (as Spark knows it) has gone
-is ended; one that ends by itself is told to that process.
+Who wants to be another process hands over its arguments, environment and standard files and waits. The fork ends when
+it goes, and gets the signals that it passes on; it is told the exit code. A nursery begins to listen before it imports,
+so that whoever starts it can go on. It ends when its standard input does.
 """
 
 import contextlib
+import gc
 import os
 import selectors
 import signal
@@ -19,6 +20,7 @@ from typing import NoReturn
 from ottla.spark.workers.words import Asked, hear, tell_end
 
 HELLO_SECONDS_MAX = 10.0
+_SIGNALS_MAX = 16
 
 
 @dataclass
@@ -27,7 +29,7 @@ class Nursery:
     become: Callable[[], None]
     """What a fork does when it is who it is to be."""
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
-    daemons: dict[int, tuple[int, socket.socket]] = field(default_factory=dict)
+    forks: dict[int, tuple[int, socket.socket]] = field(default_factory=dict)
     """By the file that tells of their end: their process ids, and who waits for it."""
 
     def run(self) -> None:
@@ -57,9 +59,9 @@ class Nursery:
         for file in files:
             os.close(file)
         ended = os.pidfd_open(pid)
-        self.daemons[ended] = pid, connection
+        self.forks[ended] = pid, connection
         self.selector.register(ended, selectors.EVENT_READ, lambda: self._has_ended(ended))
-        self.selector.register(connection, selectors.EVENT_READ, lambda: self._end(ended))
+        self.selector.register(connection, selectors.EVENT_READ, lambda: self._hear(ended))
 
     def _be(self, asked: Asked, files: list[int]) -> NoReturn:
         """In the fork: become the process that asked, as far as it can be told."""
@@ -67,7 +69,7 @@ class Nursery:
         try:
             self.selector.close()
             self.listener.close()
-            for ended, (_, connection) in self.daemons.items():
+            for ended, (_, connection) in self.forks.items():
                 os.close(ended)
                 connection.close()
             for number, file in enumerate(files):
@@ -82,20 +84,26 @@ class Nursery:
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 1
         except BaseException as error:  # noqa: BLE001 - nothing of this may go on as the nursery
-            print(f"The daemon of Python workers failed: {error!r}", file=sys.stderr)
+            print(f"This fork of a nursery failed: {error!r}", file=sys.stderr)
         finally:
             os._exit(code)
 
-    def _end(self, ended: int) -> None:
-        """Spark has ended the process that it takes for the daemon."""
-        pid, connection = self.daemons[ended]
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
-        self.selector.unregister(connection)
-        connection.close()
+    def _hear(self, ended: int) -> None:
+        """Numbers of signals; or that who waits has gone."""
+        pid, connection = self.forks[ended]
+        try:
+            told = connection.recv(_SIGNALS_MAX)
+        except OSError:
+            told = b""
+        for number in told or [signal.SIGTERM]:
+            with contextlib.suppress(OSError):
+                os.kill(pid, number)
+        if not told:
+            self.selector.unregister(connection)
+            connection.close()
 
     def _has_ended(self, ended: int) -> None:
-        pid, connection = self.daemons.pop(ended)
+        pid, connection = self.forks.pop(ended)
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         self.selector.unregister(ended)
         os.close(ended)
@@ -106,21 +114,20 @@ class Nursery:
             connection.close()
 
 
-def main(place: str) -> None:
+def keep_out_of_collections() -> None:
+    """A fork's collector need not look at what all of them share, nor copy it by doing so."""
+    gc.collect()
+    gc.freeze()
+
+
+def run_at(place: str, prepare: Callable[[], Callable[[], None]]) -> None:
+    """Listen there, import what `prepare` imports, and be what it returns for everyone who asks."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        path = Path(place)
+        path.unlink(missing_ok=True)
         listener.bind(place)
         listener.listen(64)
         try:
-            from ottla.spark.workers.imported import run_daemon, settle  # noqa: PLC0415 - while others connect
-
-            settle()
-            Nursery(listener, run_daemon).run()
+            Nursery(listener, prepare()).run()
         finally:
-            path = Path(place)
             path.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):
-                path.parent.rmdir()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

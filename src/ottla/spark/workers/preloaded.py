@@ -8,7 +8,6 @@ What draws a random number when it is imported has no place here: all workers wo
 """
 
 import contextlib
-import gc
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's would be threads of this process; nothing here multiplies
@@ -34,12 +33,6 @@ with contextlib.suppress(ImportError):  # Arrow imports it, if it is there, as s
 os.register_at_fork(after_in_child=np.random.seed)
 
 
-def settle() -> None:
-    """A worker's collector need not look at what all of them share, nor copy it by doing so."""
-    gc.collect()
-    gc.freeze()
-
-
 def run_daemon() -> None:
-    """PySpark's own daemon, from here on: `sys.argv` says which workers it forks. Does not return."""
+    """PySpark's own, from here on: `sys.argv` says which workers it forks. Does not return."""
     pyspark.daemon.manager()
