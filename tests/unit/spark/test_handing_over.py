@@ -63,7 +63,8 @@ def test_a_command_is_handed_over_with_its_files_and_signals(environment: dict[s
             assert other.stdout is not None
             assert other.stdout.readline() == "['sql', 'SELECT 1']\n"
             other.send_signal(signal.SIGINT)
-            assert other.communicate()[0] == "7\n"
+            assert other.wait(60) == 0  # with its standard input still open
+            assert other.stdout.read() == "7\n"
         with command({**environment, "OTTLA_RESIDENT": "off"}) as without:
             assert without.communicate()[0] == "None\n"
         assert prepared.stdin is not None

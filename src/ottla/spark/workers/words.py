@@ -9,7 +9,7 @@ import socket
 import sys
 from typing import NamedTuple
 
-PLACE_VARIABLE = "OTTLA_WORKER_NURSERY"
+PLACE_VARIABLE = "WORKER_NURSERY"
 """Where the nursery listens, in the environment of Spark's JVM."""
 STANDARD_FILES = (0, 1, 2)
 _HEAD_BYTES = 4
