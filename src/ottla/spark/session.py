@@ -87,7 +87,7 @@ def build_session(
     nursery = None
     if home is not None and DAEMON_SETTING not in (conf or {}):  # workers are this Python's, and on this machine
         nursery = start_nursery(os.environ)
-        settings[DAEMON_SETTING] = DAEMON
+        settings.update({} if nursery is None else {DAEMON_SETTING: DAEMON})
     settings.update(conf or {})
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
