@@ -7,8 +7,8 @@ import pytest
 from compat.peer.kafka import Kafka, running
 from confluent_kafka import KafkaError, Producer
 from pyspark.sql import SparkSession
-from tests.pipelines.standbys import Standby, first_of_group, raw, refused, values
 from tests.committed import read_committed
+from tests.pipelines.standbys import Standby, first_of_group, raw, refused, values
 from tests.pipelines.test_mirror import send
 from tests.spark.feeding import create_topic
 

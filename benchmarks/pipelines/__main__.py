@@ -18,7 +18,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from benchmarks.pipelines import report
 from benchmarks.pipelines.jobs import CUSTOMERS, EXAMPLE, FIGURES, JOBS, SEED
+from benchmarks.pipelines.report import Taken
 from compat.peer import spark_connector
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -28,9 +30,6 @@ from rich.table import Table
 
 from ottla.pipelines.runner.deployment import SMALL_RECORDS as SMALL
 from ottla.testing import broker
-
-Taken = dict[str, list[dict[str, Any]]]
-"""By contender, round after round: figures by the number of rows in a batch."""
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDERS = ROOT / "examples" / "orders"
@@ -101,6 +100,7 @@ def main() -> None:
     parser.add_argument("--whole", action="store_true", help="all jobs, all sizes, by hand too; the table of the docs")
     parser.add_argument("--hand", action="store_true", help="also the job by hand with Spark's connector")
     parser.add_argument("--against", type=Path, metavar="DIR", help="also the pipelines of another checkout")
+    parser.add_argument("--output", type=Path, default=ROOT / "docs", help="folder for what --whole writes (docs)")
     arguments = parser.parse_args()
     sizes = [[rows, BATCHES.get(rows, 5)] for rows in arguments.rows or (5_000, 16)]
     if arguments.batches:
@@ -124,7 +124,11 @@ def main() -> None:
         for size, _ in sizes:
             console.print(_table(str(size), f"{job}, batches of {size} rows", names, taken))
     if arguments.whole:
-        console.print(_overview(everything, sizes))
+        lines = list(report.lines(everything, [size for size, _ in sizes]))
+        console.print(report.overview(lines))
+        about = f"`local[2]`, rounds: {arguments.rounds}, batches: {', '.join(f'{c} of {s:,}' for s, c in sizes)}; "
+        for path in report.write(lines, arguments.output, about + report.machine()):
+            console.print(f"[dim]written: {path}[/dim]")
     console.print(f"[dim]load of the last minute, in the end: {os.getloadavg()[0]:.1f}[/dim]")
 
 
@@ -132,28 +136,6 @@ def _add(rounds: list[dict[str, Any]], number: int, figures: dict[str, Any]) -> 
     if number == len(rounds):
         rounds.append({})
     rounds[number] |= figures
-
-
-def _overview(everything: dict[str, Taken], sizes: list[list[int]]) -> Table:
-    """What the aims are about: how long a batch takes, ours and by hand, and the first result."""
-    table = Table(title="\nms a batch, and seconds to the first result", title_justify="left")
-    for column in ("", "rows", "pipeline", "by hand", "ratio", "records/s", "by hand", "first s", "by hand", "ratio"):
-        table.add_column(column, justify="right" if column else "left")
-    for job, taken in everything.items():
-        for size, _ in sizes:
-            middle = {
-                name: {key: statistics.median(each[str(size)][key] for each in taken[name]) for key in keys}
-                for name in ("pipeline", "hand")
-                if (keys := [key for key in ("batch_ms", "rows_s", "first_s") if key in taken[name][0][str(size)]])
-            }
-            cells = [job, f"{size:,}"]
-            for key, decimals in (("batch_ms", 0), ("rows_s", 0), ("first_s", 1)):
-                found = [middle[name][key] for name in ("pipeline", "hand") if key in middle[name]]
-                cells += [f"{figure:,.{decimals}f}" for figure in found] or ["", ""]
-                if key != "rows_s":
-                    cells.append(f"{found[0] / found[1]:.2f}" if found else "")
-            table.add_row(*cells)
-    return table
 
 
 def _table(size: str, title: str, names: list[str], taken: dict[str, list[dict[str, Any]]]) -> Table:

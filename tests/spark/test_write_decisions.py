@@ -20,17 +20,18 @@ from ottla.spark.errors import LostTransaction
 from ottla.spark.writing.commit import (
     DriverPart,
     TransactionsGone,
-    abort_leftover_transactions,
     abort_undecided,
     commit_decided,
     decide,
+    give_up,
+    is_given_up,
+    open_tasks,
     read_decision,
     take_over,
-    tasks_in,
 )
 from ottla.spark.writing.encode import UnfinishedBatch
 from ottla.spark.writing.rows_to_records import produce
-from ottla.spark.writing.transactions import ONGOING, Decision, TaskTransaction, task_id
+from ottla.spark.writing.transactions import Decision, TaskTransaction, task_id
 from ottla.testing import RunningBroker
 from ottla.testing.waiting import wait_until
 
@@ -53,20 +54,12 @@ class Query:
         return loop.run(take_over(self.settings, self.prefix))
 
     def task(self, task: int, *written: str, generation: int = 1, attempt: int = 0) -> TaskTransaction:
-        begun = self.begin(task, generation, attempt)
-        self.produce(begun, *written)
-        return begun
-
-    def begin(self, task: int, generation: int = 1, attempt: int = 0) -> TaskTransaction:
-        """A task that has written nothing yet."""
         name = task_id(self.prefix, generation, task, attempt)
         producer = loop.run(init_producer(self.cluster, name, self.settings.transaction_timeout_ms))
-        return TaskTransaction(task, attempt, generation, producer)
-
-    def produce(self, one: TaskTransaction, *written: str) -> None:
         payload = bytes(encode_batch([NewRecord(None, value.encode(), 0) for value in written])[BATCH_OVERHEAD:])
-        batch = UnfinishedBatch(self.topic, one.task % 2, len(written), 0, 0, payload, Codec.NONE)
-        produce([[batch]], self.settings, TransactionPart(one.transactional_id(self.prefix), one.producer, 2))
+        batch = UnfinishedBatch(self.topic, task % 2, len(written), 0, 0, payload, Codec.NONE)
+        produce([[batch]], self.settings, TransactionPart(name, producer, 2))
+        return TaskTransaction(task, attempt, generation, producer)
 
     def write(self, batch_id: int, tasks: int = TASKS, generation: int = 1) -> list[TaskTransaction]:
         return [self.task(task, f"{batch_id}.{task}", generation=generation) for task in range(tasks)]
@@ -83,7 +76,7 @@ class Query:
         return driver.decided is not None and driver.decided[:2] == (QUERY, batch_id)
 
     def open_count(self) -> int:
-        return len(loop.run(tasks_in((ONGOING,), self.cluster, self.prefix)))
+        return len(loop.run(open_tasks(self.cluster, self.prefix)))
 
     @property
     def visible(self) -> list[str]:
@@ -225,16 +218,6 @@ def test_a_failed_batch_aborts_what_is_not_decided(query: Query) -> None:
     assert query.visible == []
 
 
-def test_a_task_that_writes_after_its_job_has_failed_is_fenced(query: Query) -> None:
-    query.task(0, "0.0")
-    late = query.begin(1)
-    loop.run(abort_leftover_transactions(query.settings, query.prefix))
-    with pytest.raises(ProducerFenced):
-        query.produce(late, "0.1")
-    assert query.open_count() == 0
-    assert query.visible == []
-
-
 def test_a_failed_commit_does_not_abort_what_is_decided(query: Query) -> None:
     driver = query.driver()
     written = query.write(0)
@@ -252,6 +235,16 @@ def test_a_zombie_that_aborts_disturbs_nobody(query: Query) -> None:
     loop.run(abort_undecided(query.settings, query.prefix, zombie, lost))
     query.finish(query.decide(following, 0, written), written)
     assert query.visible == BATCH_0
+
+
+def test_a_task_that_ends_after_its_job_has_failed_finds_that_out(query: Query) -> None:
+    query.task(0, "a")
+    assert not loop.run(is_given_up(query.settings, query.prefix, "job"))
+    loop.run(give_up(query.settings, query.prefix, "job"))
+    assert query.open_count() == 0
+    assert loop.run(is_given_up(query.settings, query.prefix, "job"))
+    assert not loop.run(is_given_up(query.settings, query.prefix, "the next job"))
+    assert query.visible == []
 
 
 def test_more_tasks_than_a_note_holds(query: Query) -> None:

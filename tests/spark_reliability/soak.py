@@ -1,8 +1,9 @@
 """Exactly once on Spark under kill -9: python -m tests.spark_reliability.soak --target driver --kills 20
 
-A pipeline reads a topic and writes to a topic, Parquet files, PostgreSQL and a dead-letter topic, all real, while its
-driver, an executor (on a standalone cluster of two workers) or the broker is killed at random moments. At the end the
-output of every sink is compared with the input. The exit code is 0 when they agree exactly.
+A pipeline of two queries, with duplicates, a table that changes and state of its own, writes to topics, Parquet files,
+PostgreSQL and a dead-letter topic, all real, while its driver, an executor (on a standalone cluster of two workers) or
+the broker is killed at random moments. At the end the output of every sink is compared with the input. The exit code is
+0 when they agree exactly.
 """
 
 import argparse
@@ -16,15 +17,17 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.pipelines.postgres import postgres_server
 from tests.spark_reliability import world
+from tests.spark_reliability.checking import check
+from tests.spark_reliability.feeding import Feeder, Place
 from tests.spark_reliability.standalone import StandaloneCluster, standalone_cluster
 
 from ottla.testing.load import RECONNECT, quiet
@@ -91,6 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--target", choices=TARGETS, default="driver", help="what is killed")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--slices", type=int, default=20, help="how often the joined table changes")
     parser.add_argument("--max-records", type=int, default=20_000, help="records per micro-batch")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--folder", type=Path, default=None, help="keep everything here instead of a temporary folder")
@@ -98,86 +102,141 @@ def main(arguments: list[str] | None = None) -> int:
     seed = options.seed if options.seed is not None else random.randrange(1 << 30)
     with contextlib.ExitStack() as stack:
         folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="spark-soak-")))
-        report = soak(options.target, options.kills, options.records, options.max_records, seed, folder)
+        payments = world.Payments(options.records, options.slices)
+        report = soak(options.target, options.kills, payments, options.max_records, seed, folder)
     print(json.dumps(asdict(report), indent=2))
     return 1 if report.wrong else 0
 
 
-def soak(target: str, kills: int, records: int, max_records: int, seed: int, folder: Path) -> Report:
-    report = Report(target, records, seed=seed)
+def soak(target: str, kills: int, payments: world.Payments, max_records: int, seed: int, folder: Path) -> Report:
+    report = Report(target, payments.records, seed=seed)
     began = time.monotonic()
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(broker(data_dir=folder / "broker"))
         postgres = stack.enter_context(postgres_server())
         cluster = stack.enter_context(standalone_cluster(folder / "spark")) if target == "executor" else None
         _create_topics(server.bootstrap)
-        world.produce(server.bootstrap, range(records))
         file = folder / "pipeline.yaml"
-        file.write_text(world.pipeline_text(postgres, folder, max_records))
+        world.write_pipeline(file, postgres, folder, max_records, payments)
         driver = Driver(file, server.bootstrap, cluster.master_url if cluster else LOCAL_MASTER, folder)
         stack.callback(driver.kill)
-        driver.start()
-        progress = Progress(server, records)
+        progress = Progress(server, payments)
         stack.callback(progress.close)
-        _kill_at_random(target, kills, random.Random(seed), driver, server, cluster, progress, report)
-        _finish(driver, progress)
+        feeder = Feeder(server.bootstrap, payments, progress.reached)
+        stack.callback(feeder.close)
+        feeder.start()
+        driver.start()
+        looking = Looking(driver, feeder, progress)
+        _kill_at_random(target, kills, random.Random(seed), looking, server, cluster, report)
+        _finish(looking)
         report.driver_starts = driver.starts
         driver.kill()
-        verdict = world.check(server.bootstrap, postgres, folder, records)
+        verdict = check(server.bootstrap, postgres, folder, payments)
     report.seen, report.wrong = verdict.seen, verdict.wrong
     report.seconds = round(time.monotonic() - began, 1)
     return report
 
 
 class Progress:
-    """How far the pipeline's consumer group has come, asked as any Kafka tool would."""
+    """How far the pipeline's consumer groups have come, asked as any Kafka tool would. Used by several threads."""
 
-    def __init__(self, server: RunningBroker, records: int) -> None:
-        self._records = records
-        settings = {"bootstrap.servers": server.bootstrap, "group.id": world.GROUP, **RECONNECT}
-        self._consumer = Consumer(settings, logger=quiet)
-        self._partitions = [TopicPartition(world.INPUT, number) for number in range(world.PARTITIONS)]
+    def __init__(self, server: RunningBroker, payments: world.Payments) -> None:
+        self._sent = payments.sent
+        self._consumers = {
+            group: Consumer(
+                {
+                    "bootstrap.servers": server.bootstrap,
+                    "group.id": group,
+                    "isolation.level": "read_committed",
+                    **RECONNECT,
+                },
+                logger=quiet,
+            )
+            for group in (world.GROUP, world.GROUP_COUNTED)
+        }
+
+    def reached(self, group: str = world.GROUP, topic: str = world.INPUT) -> Place:
+        """By partition; nothing if the broker is down at the moment."""
+        partitions = [TopicPartition(topic, number) for number in range(world.PARTITIONS)]
+        try:
+            committed = self._consumers[group].committed(partitions, timeout=5)
+        except KafkaException:
+            return {}
+        return {partition.partition: max(partition.offset, 0) for partition in committed}
 
     def done(self) -> int:
-        try:
-            committed = self._consumer.committed(self._partitions, timeout=5)
-        except KafkaException:  # the broker is down at the moment
-            return 0
-        return sum(max(partition.offset, 0) for partition in committed)
+        return sum(self.reached().values())
+
+    def done_counting(self) -> int:
+        return sum(self.reached(world.GROUP_COUNTED, world.OUTPUT).values())
+
+    @property
+    def has_read_all(self) -> bool:
+        return self.done() >= self._sent
 
     @property
     def complete(self) -> bool:
-        return self.done() >= self._records
+        """The first query has read all, and the second all that the first has written."""
+        if not self.has_read_all:
+            return False
+        reached = self.reached(world.GROUP_COUNTED, world.OUTPUT)
+        consumer = self._consumers[world.GROUP_COUNTED]
+        try:
+            ends = {
+                number: consumer.get_watermark_offsets(TopicPartition(world.OUTPUT, number), timeout=5)[1]
+                for number in range(world.PARTITIONS)
+            }
+        except KafkaException:
+            return False
+        return all(reached.get(number, -1) >= end for number, end in ends.items())
 
     def close(self) -> None:
-        self._consumer.close()
+        for consumer in self._consumers.values():
+            consumer.close()
+
+
+class Looking(NamedTuple):
+    """What is looked at while the pipeline runs."""
+
+    driver: Driver
+    feeder: Feeder
+    progress: Progress
+
+    def check(self) -> None:
+        if self.feeder.failure is not None:
+            raise self.feeder.failure
+        log = self.driver.log
+        assert self.driver.running, f"the driver ended by itself:\n{log.read_text(errors='replace')[-4000:]}"
+
+    def has_passed(self, goal: int) -> bool:
+        self.check()
+        return self.progress.done() >= goal
 
 
 def _kill_at_random(
     target: str,
     kills: int,
     chance: random.Random,
-    driver: Driver,
+    looking: Looking,
     server: RunningBroker,
     cluster: StandaloneCluster | None,
-    progress: Progress,
     report: Report,
 ) -> None:
     """Kill, let it come back and do some more, kill again; spread so that the input lasts for all of them."""
     share = report.records // (kills + 1) if kills else 0
     for number in range(kills):
-        target_offset = share * number // 2
+        goal = max(1, share * number // 2)
         wait_until(
-            partial(_progressed, driver, progress, target_offset),
-            f"the pipeline gets past {target_offset} records (see {driver.log})",
+            partial(looking.has_passed, goal),
+            f"the pipeline gets past {goal} records (see {looking.driver.log})",
             seconds=STALL_SECONDS_MAX,
         )
         threading.Event().wait(chance.uniform(*QUIET_SECONDS))  # the moment is random on purpose
-        if progress.complete:
+        if looking.progress.complete:
             break
         if target == "driver":
-            driver.kill()
-            driver.start()
+            looking.driver.kill()
+            looking.driver.start()
         elif target == "broker":
             server.kill()
             server.restart()
@@ -187,30 +246,24 @@ def _kill_at_random(
         report.kills += 1
 
 
-def _progressed(driver: Driver, progress: Progress, goal: int) -> bool:
-    assert driver.running, f"the driver ended by itself:\n{driver.log.read_text(errors='replace')[-4000:]}"
-    return progress.done() >= goal
-
-
-def _finish(driver: Driver, progress: Progress) -> None:
-    last, since = -1, time.monotonic()
-    for done in _readings(progress):
-        assert driver.running, f"the driver ended by itself:\n{driver.log.read_text(errors='replace')[-4000:]}"
+def _finish(looking: Looking) -> None:
+    last, since = (-1, -1), time.monotonic()
+    while not looking.progress.complete:
+        looking.check()
+        done = (looking.progress.done(), looking.progress.done_counting())
         if done > last:
             last, since = done, time.monotonic()
         elif time.monotonic() - since > STALL_SECONDS_MAX:
-            raise AssertionError(f"no progress past {last}:\n{driver.log.read_text(errors='replace')[-4000:]}")
-
-
-def _readings(progress: Progress) -> Iterator[int]:
-    while not progress.complete:
-        yield progress.done()
+            log = looking.driver.log.read_text(errors="replace")
+            raise AssertionError(f"no progress past {last}:\n{log[-4000:]}")
         threading.Event().wait(0.2)
 
 
 def _create_topics(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    topics = [NewTopic(name, world.PARTITIONS) for name in (world.INPUT, world.OUTPUT, world.DEAD)]
+    names = (world.INPUT, world.OUTPUT, world.COUNTED, world.DEAD)
+    topics = [NewTopic(name, world.PARTITIONS) for name in names]
+    topics.append(NewTopic(world.ACCOUNTS, 1, config={"cleanup.policy": "compact"}))
     for future in admin.create_topics(topics).values():
         future.result(30)
 

@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 from tests.spark_reliability.soak import soak
+from tests.spark_reliability.world import Payments
 
 LONG = os.environ.get("OTTLA_SOAK") == "1"
-RECORDS, KILLS, BATCH = (1_000_000, 20, 25_000) if LONG else (20_000, 1, 4_000)
+PAYMENTS, KILLS, BATCH = (Payments(1_000_000, 20), 20, 20_000) if LONG else (Payments(9_000, 3), 1, 4_000)
 
 
 @pytest.mark.timeout(3_600 if LONG else 900)
 def test_a_cluster_that_loses_executors_writes_everything_once(tmp_path: Path) -> None:
-    report = soak("executor", KILLS, RECORDS, BATCH, 1, tmp_path)
+    report = soak("executor", KILLS, PAYMENTS, BATCH, 1, tmp_path)
     assert report.kills == KILLS
     assert report.wrong == {}
 
@@ -22,6 +23,6 @@ def test_a_cluster_that_loses_executors_writes_everything_once(tmp_path: Path) -
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("target", ["driver", "broker"])
 def test_kills_leave_every_record_once(target: str, tmp_path: Path) -> None:
-    report = soak(target, KILLS, RECORDS, BATCH, 1, tmp_path)
+    report = soak(target, KILLS, PAYMENTS, BATCH, 1, tmp_path)
     assert report.kills == KILLS
     assert report.wrong == {}

@@ -20,7 +20,26 @@ EXIT_BROKEN_PIPE = 141
 
 def main(argv: Sequence[str] | None = None) -> int:
     """`ottla COMMAND ...`"""
-    return _guarded(lambda: _ottla(list(sys.argv[1:] if argv is None else argv)))
+    if argv is None and _can_be_handed_over(sys.argv[1:]):
+        from ottla.spark.resident.handing_over import hand_over
+
+        code = hand_over()
+        if code is not None:
+            return code
+    return run_here(sys.argv[1:] if argv is None else argv)
+
+
+def run_here(argv: Sequence[str]) -> int:
+    """In this process, whoever could do it quicker."""
+    return _guarded(lambda: _ottla(list(argv)))
+
+
+def _can_be_handed_over(argv: Sequence[str]) -> bool:
+    """What a resident driver is for. The others ask it for nothing, or live too long for it."""
+    asks_for_help = any(word in ("-h", "--help") for word in argv)
+    return not asks_for_help and (
+        (argv[:1] == ["sql"] and "--follow" not in argv) or list(argv[:2]) == ["pipeline", "test"]
+    )
 
 
 def run_by_name() -> int:

@@ -18,6 +18,7 @@ from ottla.spark.class_archive import archive_options, archive_place, make_when_
 from ottla.spark.home import home_without_zip
 from ottla.spark.java import home_for_spark
 from ottla.spark.java_options import SHORT_LIVED, java_options
+from ottla.spark.workers.starting import DAEMON, DAEMON_SETTING, start_nursery, told_to_java
 
 LOCAL_MASTER = "local[*]"
 
@@ -83,6 +84,10 @@ def build_session(
         users = f"{more} {(conf or {}).get(_USERS_JAVA_OPTIONS, '')}"
         ours = java_options(settings[_JAVA_OPTIONS], archive_options(archive), users, short_lived=short_lived)
         settings[_JAVA_OPTIONS] = f"{ours} {more}".rstrip()
+    nursery = None
+    if home is not None and DAEMON_SETTING not in (conf or {}):  # workers are this Python's, and on this machine
+        nursery = start_nursery(os.environ)
+        settings.update({} if nursery is None else {DAEMON_SETTING: DAEMON})
     settings.update(conf or {})
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
@@ -90,7 +95,7 @@ def build_session(
     if LOG_LEVEL_VARIABLE not in os.environ:
         for logger in _LOGGERS_THAT_ALSO_THROW:
             PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL)
-    with _environment_of_a_new_jvm(java, home):
+    with _environment_of_a_new_jvm(java, home, told_to_java(nursery)):
         try:
             return builder.getOrCreate()
         except PySparkRuntimeError as error:
@@ -103,7 +108,9 @@ def build_session(
 
 
 @contextlib.contextmanager
-def _environment_of_a_new_jvm(java: Candidate | None, spark_home: Path | None) -> Iterator[None]:
+def _environment_of_a_new_jvm(
+    java: Candidate | None, spark_home: Path | None, more: Mapping[str, str]
+) -> Iterator[None]:
     """What Spark's scripts need, only while they start: programs started later get the user's environment."""
     if java is None:
         yield
@@ -112,6 +119,7 @@ def _environment_of_a_new_jvm(java: Candidate | None, spark_home: Path | None) -
     wanted = {
         "JAVA_HOME": str(home_for_spark(java, os.environ)),
         "SPARK_LAUNCHER_OPTS": os.environ.get("SPARK_LAUNCHER_OPTS", SHORT_LIVED),
+        **more,
     }
     if spark_home is not None:
         wanted["SPARK_HOME"] = str(spark_home)

@@ -2,13 +2,18 @@
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from ottla.cli.common.options import ToolParser
 from ottla.cli.common.output import CommandError, note
 from ottla.cli.pipeline.options import DEFAULT_MASTER, running_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 EXAMPLES = """
   %(prog)s &                               the next `ottla sql` and `ottla pipeline test` here use it
@@ -21,6 +26,7 @@ start a Spark of their own, as do commands with --conf or --master. OTTLA_RESIDE
 themselves, OTTLA_RESIDENT=off keeps them from using it.
 """
 DEFAULT_IDLE_MINUTES = 10.0
+PREPARED = "ottla.cli.prepared"
 
 
 def main(argv: Sequence[str] | None = None, prog: str = "ottla pipeline serve") -> int:
@@ -61,15 +67,10 @@ def _stop_all(folder: Path) -> None:
 
 def _serve(folder: Path, idle_seconds: float) -> int:
     from ottla.spark.resident.keeper import AlreadyKept, Keeper
-    from ottla.spark.resident.place import this_key
+    from ottla.spark.resident.place import command_socket_of, this_key
 
     key = this_key()
-    keeper = Keeper(
-        folder,
-        key,
-        lambda: running_spark("ottla resident driver", DEFAULT_MASTER, {}, short_lived=True),
-        idle_seconds=idle_seconds,
-    )
+    keeper = Keeper(folder, key, lambda: _spark(command_socket_of(folder, key)), idle_seconds=idle_seconds)
 
     def ask(number: int, frame: FrameType | None) -> None:
         keeper.stop()
@@ -81,3 +82,17 @@ def _serve(folder: Path, idle_seconds: float) -> int:
     except AlreadyKept:
         note("a resident driver runs here already")
     return 0
+
+
+@contextmanager
+def _spark(commands: Path) -> "Iterator[SparkSession]":
+    """A JVM, and beside it a Python for the commands that use it: both start at once, and end together."""
+    from ottla.spark.workers.starting import can_listen_at, start_forking
+
+    ends_it = start_forking(PREPARED, str(commands), os.environ) if can_listen_at(str(commands)) else None
+    try:
+        with running_spark("ottla resident driver", DEFAULT_MASTER, {}, short_lived=True) as spark:
+            yield spark
+    finally:
+        if ends_it is not None:
+            os.close(ends_it)

@@ -1,7 +1,9 @@
 """Topics as Spark tables for `ottla sql`."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -10,9 +12,13 @@ from pyspark.sql.types import StructType
 from ottla.cli.common.output import CommandError
 from ottla.spark.formats.api import parse
 from ottla.spark.formats.spec import ERROR, PARSED, FormatSpec
+from ottla.spark.reading.reader import BatchReader
 
 SAMPLE_ROWS = 1_000
 """So many records of a topic tell what fields its JSON has."""
+_CORRUPT = "_corrupt_record"
+_BETWEEN = "\x1e"
+"""No JSON has it as it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +48,7 @@ def register(spark: SparkSession, topic: str, looking: TopicAccess) -> None:
     else:
         schema: str | StructType | None = looking.schemas.get(topic)
         if schema is None and name == "json":
-            schema = _inferred(spark, topic, looking)
+            schema = _inferred(spark, topic, looking.client)
         parsed = parse(records, FormatSpec(name=name, schema=schema))
         key = _text("key").alias("_key")
         frame = parsed.select(f"{PARSED}.*", key, *_rest("_", records), sf.col(ERROR).alias("_error"))
@@ -50,14 +56,16 @@ def register(spark: SparkSession, topic: str, looking: TopicAccess) -> None:
 
 
 def _records(spark: SparkSession, topic: str, looking: TopicAccess) -> DataFrame:
-    options = {f"kafka.{name}": value for name, value in looking.client.items()}
-    options |= {"subscribe": topic, "includeHeaders": "true"}
-    if looking.start in ("earliest", "latest"):
-        options["startingOffsets"] = looking.start
-    else:
-        options |= {"startingTimestamp": looking.start, "startingOffsetsByTimestampStrategy": "latest"}
     reader = spark.readStream.format("ottla") if looking.follow else spark.read.format("ottla")
-    return reader.options(**options).load()
+    return reader.options(**_options(topic, looking.client, looking.start)).load()
+
+
+def _options(topic: str, client: Mapping[str, str], start: str) -> dict[str, str]:
+    options = {f"kafka.{name}": value for name, value in client.items()}
+    options |= {"subscribe": topic, "includeHeaders": "true"}
+    if start in ("earliest", "latest"):
+        return options | {"startingOffsets": start}
+    return options | {"startingTimestamp": start, "startingOffsetsByTimestampStrategy": "latest"}
 
 
 def _text(column: str) -> Column:
@@ -71,13 +79,10 @@ def _rest(prefix: str, records: DataFrame) -> list[Column]:
     return [sf.col(name).alias(prefix + name) for name in names if not (prefix and name == "headers")]
 
 
-def _inferred(spark: SparkSession, topic: str, looking: TopicAccess) -> StructType:
+def _inferred(spark: SparkSession, topic: str, client: Mapping[str, str]) -> StructType:
     """The fields of the JSON in a topic, from its first records."""
-    past = TopicAccess(client=looking.client, start="earliest", follow=False)
-    values = [row.value for row in _records(spark, topic, past).select(_text("value").alias("value")).take(SAMPLE_ROWS)]
-    sample = spark.sparkContext.parallelize([value for value in values if value is not None], 1)
-    schema = spark.read.option("columnNameOfCorruptRecord", "_corrupt_record").json(sample).schema
-    fields = [field for field in schema.fields if field.name != "_corrupt_record"]
+    values = _first_values(topic, client)
+    fields = [field for field in _schema_of(spark, values).fields if field.name != _CORRUPT] if values else []
     if not fields:
         what = "is empty" if not values else f"has no JSON objects in its first {len(values):,} records"
         raise CommandError(
@@ -85,3 +90,26 @@ def _inferred(spark: SparkSession, topic: str, looking: TopicAccess) -> StructTy
             f"--schema {topic}='id STRING, amount DOUBLE'"
         )
     return StructType(fields)
+
+
+def _first_values(topic: str, client: Mapping[str, str]) -> list[bytes | None]:
+    """Read here: to have Spark read them takes a job, and processes of Python for it."""
+    reader = BatchReader(_options(topic, client, "earliest"))
+    batches = (batch for part in reader.partitions() for batch in reader.read(part))
+    values: list[bytes | None] = []
+    for batch in batches:
+        values += batch.column("value").slice(0, SAMPLE_ROWS - len(values)).to_pylist()
+        if len(values) == SAMPLE_ROWS:
+            break
+    return values
+
+
+def _schema_of(spark: SparkSession, values: Sequence[bytes | None]) -> StructType:
+    """As Spark itself guesses it, of a frame that is in the JVM already: lists would go through Python once more."""
+    text = _BETWEEN.join(value.decode("utf-8", "replace") for value in values if value is not None)
+    lines = spark.sql("SELECT explode(split(:text, :between))", {"text": text, "between": _BETWEEN})
+    jvm: Any = spark._jvm
+    reader: Any = spark.read.option("columnNameOfCorruptRecord", _CORRUPT)
+    encoder = jvm.org.apache.spark.sql.Encoders.STRING()
+    found = reader._jreader.json(getattr(lines._jdf, "as")(encoder))
+    return StructType.fromJson(json.loads(found.schema().json()))

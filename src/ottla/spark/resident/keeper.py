@@ -18,7 +18,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from ottla.spark.resident.place import socket_of
+from ottla.spark.resident.place import command_socket_of, socket_of
 from ottla.spark.resident.words import receive, send, user_of
 
 IDLE_SECONDS = 600.0
@@ -190,6 +190,7 @@ def clean_up(folder: Path) -> None:
     for path in folder.glob("*.lock"):
         with contextlib.suppress(AlreadyKept), _locked(path):
             socket_of(folder, path.stem).unlink(missing_ok=True)
+            command_socket_of(folder, path.stem).unlink(missing_ok=True)
 
 
 def _jvm(spark: SparkSession) -> Any:

@@ -5,14 +5,13 @@ working directory and environment. All of that is in the name of its socket, so 
 no credential of one environment is ever used for a command of another.
 """
 
+import importlib.util
 import os
 import stat
 import sys
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-
-import pyspark
 
 import ottla
 from ottla.spark.java import cache_folders
@@ -35,7 +34,7 @@ _OF_THE_TERMINAL = frozenset(
 def key_of(environment: Mapping[str, str], directory: str, code: str) -> str:
     """Commands with the same key may share a JVM."""
     told = sorted((name, value) for name, value in environment.items() if name not in _OF_THE_TERMINAL)
-    known = repr((os.getuid(), sys.executable, sys.version, pyspark.__version__, code, directory, told))
+    known = repr((os.getuid(), sys.executable, sys.version, code, directory, told))
     return sha256(known.encode()).hexdigest()[:16]
 
 
@@ -47,7 +46,15 @@ def code_version() -> str:
         folders[:] = [name for name in folders if name != "__pycache__"]
         for name in files:
             newest = max(newest, os.stat(os.path.join(folder, name)).st_mtime_ns)
-    return f"{ottla.__version__} {package} {newest}"
+    return f"{ottla.__version__} {package} {newest} {_pyspark()}"
+
+
+def _pyspark() -> str:
+    """Which one it is, without importing it: a command that is handed over never does."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        return "none"
+    return Path(found.origin).with_name("version.py").read_text(encoding="utf-8")
 
 
 def this_key() -> str:
@@ -71,3 +78,8 @@ def folder_of(environment: Mapping[str, str]) -> Path | None:
 
 def socket_of(folder: Path, key: str) -> Path:
     return folder / f"{key}.sock"
+
+
+def command_socket_of(folder: Path, key: str) -> Path:
+    """Of the process that has imported what commands need."""
+    return folder / f"{key}.command"

@@ -32,13 +32,13 @@ from ottla.model.names import TopicPartition
 from ottla.spark.connections import shared_cluster
 from ottla.spark.errors import LostTransaction
 from ottla.spark.writing.transactions import (
-    EMPTY,
     ONGOING,
     Decision,
     TaskTransaction,
     TransactionState,
     decided_state,
     driver_id,
+    given_up_id,
     is_task_id,
     last_note,
     notes_group,
@@ -79,22 +79,26 @@ async def take_over(settings: ProducerSettings, prefix: str) -> DriverPart:
     counted = {one.transactional_id(prefix): one for one in decided.transactions} if decided is not None else {}
     if decided is not None:
         await _finish(cluster, prefix, decided, version)
-    await _fence_tasks(cluster, prefix, counted, (ONGOING,))
+    await _abort_leftover_transactions(cluster, prefix, counted)
     return DriverPart(producer, version, None if decided is None else decided._replace(transactions=()))
 
 
-async def abort_leftover_transactions(settings: ProducerSettings, prefix: str) -> None:
-    """Abort whatever the tasks of a job have left open, and fence those that have not written yet.
+async def give_up(settings: ProducerSettings, prefix: str, job: str) -> None:
+    """Abort whatever the tasks of a failed job have left open, or will leave open: Spark does not wait for them.
 
-    Spark does not wait for the tasks of a job that failed: one that has its producer id may write its first batch after
-    this, and nobody would end that transaction.
+    In this order: a task that did not see the note before it was done had its transaction open by then.
     """
-    await _fence_tasks(shared_cluster(settings.client), prefix, (), (ONGOING, EMPTY))
+    cluster = shared_cluster(settings.client)
+    await init_producer(cluster, given_up_id(prefix, job), settings.transaction_timeout_ms)
+    await _abort_leftover_transactions(cluster, prefix, ())
 
 
-async def _fence_tasks(cluster: Cluster, prefix: str, counted: Collection[str], states: Collection[str]) -> None:
-    found = await tasks_in(states, cluster, prefix)
-    left = [one.transactional_id for one in found if one.transactional_id not in counted]
+async def is_given_up(settings: ProducerSettings, prefix: str, job: str) -> bool:
+    return await _describe(shared_cluster(settings.client), given_up_id(prefix, job)) is not None
+
+
+async def _abort_leftover_transactions(cluster: Cluster, prefix: str, counted: Collection[str]) -> None:
+    left = [one.transactional_id for one in await open_tasks(cluster, prefix) if one.transactional_id not in counted]
     await _each(left, lambda name: fence_producer(cluster, name))
 
 
@@ -123,13 +127,13 @@ async def _notes(cluster: Cluster, prefix: str, index: int) -> list[str]:
     return [committed.metadata for committed in (await group_offsets(cluster, notes_group(prefix, index))).values()]
 
 
-async def tasks_in(states: Collection[str], cluster: Cluster, prefix: str) -> list[TransactionListing]:
-    """Transactional ids of this query's tasks, of whatever driver, whose transactions are in one of these states."""
+async def open_tasks(cluster: Cluster, prefix: str) -> list[TransactionListing]:
+    """Transactions of this query's tasks, of whatever driver, that nobody has ended."""
     try:
         found = await list_transactions(cluster, pattern=task_ids_pattern(prefix))
     except UnsupportedByBroker:
         found = await list_transactions(cluster)
-    return [one for one in found if one.state in states and is_task_id(one.transactional_id, prefix)]
+    return [one for one in found if one.state == ONGOING and is_task_id(one.transactional_id, prefix)]
 
 
 async def decide(

@@ -20,8 +20,6 @@ from ottla.model.errors import OttlaError
 NOTE_BYTES_MAX = 4000
 """Brokers take 4096 bytes of metadata (offset.metadata.max.bytes)."""
 ONGOING = "Ongoing"
-EMPTY = "Empty"
-"""The id is taken, nothing is written."""
 ABORTED = frozenset({"PrepareAbort", "CompleteAbort"})
 _MARK = "ottla-decision"
 _ENTRY = struct.Struct(">IHHqh")
@@ -65,6 +63,11 @@ def default_prefix(checkpoint: str) -> str:
 
 def driver_id(prefix: str) -> str:
     return f"{prefix}.driver"
+
+
+def given_up_id(prefix: str, job: str) -> str:
+    """Taken when a batch job has failed: a task that is still at work finds that there is such an id."""
+    return f"{prefix}.failed.{job}"
 
 
 def task_id(prefix: str, generation: int, task: int, attempt: int) -> str:

@@ -24,12 +24,13 @@ from ottla.spark.worker_heap import freeze_modules
 from ottla.spark.writing.commit import (
     DriverPart,
     abort_by_epoch,
-    abort_leftover_transactions,
     abort_undecided,
     check_open,
     commit_decided,
     commit_tasks,
     decide,
+    give_up,
+    is_given_up,
     take_over,
 )
 from ottla.spark.writing.options import RECORD_COLUMNS, Delivery, WriteOptions, check_columns, parse_write_options
@@ -44,6 +45,10 @@ _generation = secrets.randbelow(1 << 16)
 
 _replaced: set[str] = set()
 """Queries of this process that found a younger driver: what they left is that driver's affair."""
+
+
+class JobGivenUp(OttlaError):
+    """A task ended after its job had failed. Spark tells what the job died of; nobody hears this."""
 
 
 class TaskMessage(NamedTuple):
@@ -182,11 +187,22 @@ class BatchWriter(DataSourceArrowWriter):
             raise InvalidOption("records cannot be overwritten: a topic only grows. Use mode append")
         self._options = parse_write_options(options, streaming=False)
         check_columns(schema, self._options)
-        self._prefix = self._options.prefix or f"ottla-write-{secrets.token_hex(8)}"
+        self._job = secrets.token_hex(8)
+        self._prefix = self._options.prefix or f"ottla-write-{self._job}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # Spark's
         transaction, partitions = _TaskWriter(self._options, self._prefix, 0).write(iterator)
+        if transaction is not None:
+            loop.run(self._end_if_given_up(transaction))
         return TaskWritten(TaskMessage(transaction, partitions, "", None))
+
+    async def _end_if_given_up(self, transaction: TaskTransaction) -> None:
+        """Rows that end too early look like all of them: so it is when another task has failed, or the frame has."""
+        settings = self._options.producer
+        if await is_given_up(settings, self._prefix, self._job):
+            name = transaction.transactional_id(self._prefix)
+            await abort_by_epoch(shared_cluster(settings.client), settings, name, transaction.producer)
+            raise JobGivenUp(f"the job of task {transaction.task} has failed meanwhile; what the task wrote is aborted")
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         transactions = [one.transaction for one in _messages(messages) if one.transaction is not None]
@@ -195,7 +211,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         if self._options.delivery is Delivery.EXACTLY_ONCE:
-            loop.run(abort_leftover_transactions(self._options.producer, self._prefix))
+            loop.run(give_up(self._options.producer, self._prefix, self._job))
 
     async def _commit(self, transactions: Sequence[TaskTransaction]) -> None:
         cluster = shared_cluster(self._options.producer.client)

@@ -5,12 +5,12 @@ import sys
 
 _THREADS = """
 import os
-import ottla.spark.worker_daemon
+import ottla.spark.workers.preloaded
 print(*sorted(open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task")))
 """
 _FORKED = """
 import os, sys
-import ottla.spark.worker_daemon
+import ottla.spark.workers.preloaded
 before = set(sys.modules)
 if os.fork() == 0:
     import pyarrow.compute

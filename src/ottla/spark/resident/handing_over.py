@@ -1,0 +1,28 @@
+"""A command in a fork of a process that has imported all it needs, which `ottla pipeline serve` keeps beside the JVM.
+
+The fork is the command: with its arguments, directory, environment and standard files. What is left here passes on
+Ctrl-C and waits for the exit code. Imports next to nothing: that is what it is for.
+"""
+
+import os
+import signal
+
+from ottla.spark.resident.place import SWITCH, command_socket_of, folder_of, this_key
+from ottla.spark.workers.words import ask, connected, pass_on, wait_for_end
+
+
+def hand_over() -> int | None:
+    """Run this process's command there. The exit code; None if there is nobody to hand it to."""
+    folder = None if os.environ.get(SWITCH) == "off" else folder_of(os.environ)
+    if folder is None or not any(folder.glob(command_socket_of(folder, "*").name)):
+        return None
+    connection = connected(str(command_socket_of(folder, this_key())))
+    if connection is None:
+        return None
+    with connection:
+        ask(connection)
+        while True:
+            try:
+                return wait_for_end(connection)
+            except KeyboardInterrupt:
+                pass_on(connection, signal.SIGINT)

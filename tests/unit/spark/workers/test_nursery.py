@@ -1,0 +1,86 @@
+"""A daemon of Python workers that is a fork of the nursery: the process that Spark started, but for its imports."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.spark.workers.words import PLACE_VARIABLE
+from ottla.testing.waiting import wait_until
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="Linux alone")
+
+# A nursery whose forks tell who they are, and how much they read, instead of being Spark's daemons.
+_NURSERY = """
+import json, os, socket, sys
+from ottla.spark.workers.nursery import Nursery
+
+def become():
+    print(json.dumps([sys.argv[1:], os.getcwd(), os.environ["GIVEN"], sys.path[-1], os.getpid()]), flush=True)
+    sys.exit(len(sys.stdin.readline()))
+
+with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+    listener.bind(sys.argv[1])
+    listener.listen()
+    Nursery(listener, become).run()
+"""
+
+
+@pytest.fixture
+def nursery(tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    place = str(tmp_path / "n")
+    with subprocess.Popen([sys.executable, "-c", _NURSERY, place], stdin=subprocess.PIPE) as process:
+        wait_until(lambda: Path(place).exists(), "the nursery listens")
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(30) == 0
+
+
+def daemon(tmp_path: Path) -> "subprocess.Popen[str]":
+    (tmp_path / "here").mkdir(exist_ok=True)
+    environment = {**os.environ, PLACE_VARIABLE: str(tmp_path / "n"), "GIVEN": "a value"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "ottla.spark.workers.daemon", "pyspark.worker"], cwd=tmp_path / "here", env=environment,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def lives(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.usefixtures("nursery")
+def test_it_is_the_process_that_asked(tmp_path: Path) -> None:
+    with daemon(tmp_path) as asked:
+        assert asked.stdout is not None
+        said = json.loads(asked.stdout.readline())
+        assert said[:3] == [["pyspark.worker"], str(tmp_path / "here"), "a value"]
+        assert said[4] != asked.pid
+        out, _ = asked.communicate("four\n")
+        assert (out, asked.returncode) == ("", 5)
+
+
+@pytest.mark.usefixtures("nursery")
+def test_it_ends_with_the_process_that_spark_knows(tmp_path: Path) -> None:
+    with daemon(tmp_path) as asked:
+        assert asked.stdout is not None
+        pid = json.loads(asked.stdout.readline())[4]
+        asked.send_signal(signal.SIGKILL)
+        wait_until(lambda: not lives(pid), "the daemon ends, too")
+
+
+@pytest.mark.usefixtures("nursery")
+def test_its_standard_input_ends_with_that_of_the_process(tmp_path: Path) -> None:
+    with daemon(tmp_path) as asked:
+        assert asked.stdout is not None
+        pid = json.loads(asked.stdout.readline())[4]
+        assert asked.stdin is not None
+        asked.stdin.close()
+        assert asked.wait(30) == 0
+        assert not lives(pid)
