@@ -34,7 +34,7 @@ BROKERS_VARIABLE = "OTTLA_TEST_BROKERS"
 _OF_ONE_BROKER = {"listeners", "advertised.listeners", "node.id", "broker.id", "zookeeper.connect", "log.dirs"}
 ANY_FREE_PORT = "PLAINTEXT://127.0.0.1:0"
 _RUN_DIR_VARIABLE = "OTTLA_RUN_DIR"  # of cli.processes: who stops this machine's brokers does not mean a test's
-START_SECONDS_MAX = 60.0
+START_SECONDS_MAX = 240.0
 STOP_SECONDS_MAX = 30.0
 
 # The `ottla` command itself, with one thread more. Not an import: the commands stand above this package.
