@@ -9,8 +9,10 @@ AT_ONCE = 64
 ANSWER_BYTES_MAX = 1 << 20
 
 
-def answers(address: tuple[str, int], messages: Sequence[bytes], seconds: float) -> Iterator[bytes]:
-    """What comes back until the broker closes; each message has a connection of its own."""
+def answers(
+    address: tuple[str, int], messages: Sequence[bytes], seconds: float, enough: bytes | None = None
+) -> Iterator[bytes]:
+    """What comes back until the broker closes, or has said `enough`; each message has a connection of its own."""
     for start in range(0, len(messages), AT_ONCE):
         with contextlib.ExitStack() as stack:
             peers = []
@@ -20,12 +22,14 @@ def answers(address: tuple[str, int], messages: Sequence[bytes], seconds: float)
                     peer.sendall(message)
                 peers.append(peer)
             for peer in peers:
-                yield _until_closed(peer)
+                yield _until_closed(peer, enough)
 
 
-def _until_closed(peer: socket.socket) -> bytes:
+def _until_closed(peer: socket.socket, enough: bytes | None) -> bytes:
     said = bytearray()
     with contextlib.suppress(ConnectionError):
         while (data := peer.recv(65_536)) and len(said) < ANSWER_BYTES_MAX:
             said += data
+            if enough is not None and enough in said:
+                break
     return bytes(said)
