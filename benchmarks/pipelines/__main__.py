@@ -111,7 +111,7 @@ def main() -> None:
     names = ["pipeline", *(["before"] if arguments.against else []), *(["hand"] if by_hand else [])]
     console = Console(width=None if sys.stdout.isatty() else 110)
     everything: dict[str, Taken] = {}
-    for job in [*JOBS, EXAMPLE] if arguments.whole else [arguments.job]:
+    for job in [EXAMPLE, *JOBS] if arguments.whole else [arguments.job]:
         taken: Taken = {name: [] for name in names}
         # Small batches and large ones in processes of their own: a JVM is started for the one or for the other.
         for some in (s for s in ([s for s in sizes if s[0] <= SMALL], [s for s in sizes if s[0] > SMALL]) if s):
@@ -123,13 +123,20 @@ def main() -> None:
         everything[job] = taken
         for size, _ in sizes:
             console.print(_table(str(size), f"{job}, batches of {size} rows", names, taken))
-    if arguments.whole:
-        lines = list(report.lines(everything, [size for size, _ in sizes]))
-        console.print(report.overview(lines))
-        about = f"`local[2]`, rounds: {arguments.rounds}, batches: {', '.join(f'{c} of {s:,}' for s, c in sizes)}; "
-        for path in report.write(lines, arguments.output, about + report.machine()):
-            console.print(f"[dim]written: {path}[/dim]")
+        if arguments.whole:  # after each job: a run that is cut short has left something
+            _write(everything, sizes, arguments, console)
     console.print(f"[dim]load of the last minute, in the end: {os.getloadavg()[0]:.1f}[/dim]")
+
+
+def _write(
+    everything: dict[str, Taken], sizes: list[list[int]], arguments: argparse.Namespace, console: Console
+) -> None:
+    lines = list(report.lines(everything, [size for size, _ in sizes]))
+    console.print(report.overview(lines))
+    counts = ", ".join(f"{count} of {size:,}" for size, count in sizes)
+    about = f"`local[2]`, rounds: {arguments.rounds}, batches: {counts} rows; {report.machine()}."
+    for path in report.write(lines, arguments.output, about):
+        console.print(f"[dim]written: {path}[/dim]")
 
 
 def _add(rounds: list[dict[str, Any]], number: int, figures: dict[str, Any]) -> None:

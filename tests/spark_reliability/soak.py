@@ -36,7 +36,7 @@ from ottla.testing.waiting import wait_until
 
 TARGETS = ("driver", "executor", "broker", "none")
 LOCAL_MASTER = "local[2]"
-STALL_SECONDS_MAX = 240.0
+STALL_SECONDS_MAX = 480.0
 DRIVER_MEMORY = "1g"
 # Between two kills the pipeline gets some time to do work worth interrupting, and a moment that no rhythm favours.
 QUIET_SECONDS = (0.2, 4.0)

@@ -18,8 +18,8 @@ from ottla.spark.workers.nursery import run_at
 
 def become():
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    print(sys.argv[1:], flush=True)
     try:
+        print(sys.argv[1:], flush=True)
         sys.stdin.readline()
     except KeyboardInterrupt:
         sys.exit(7)

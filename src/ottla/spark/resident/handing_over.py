@@ -4,8 +4,10 @@ The fork is the command: with its arguments, directory, environment and standard
 Ctrl-C and waits for the exit code. Imports next to nothing: that is what it is for.
 """
 
+import contextlib
 import os
 import signal
+from types import FrameType
 
 from ottla.spark.resident.place import SWITCH, command_socket_of, folder_of, this_key
 from ottla.spark.workers.words import ask, connected, pass_on, wait_for_end
@@ -19,10 +21,15 @@ def hand_over() -> int | None:
     connection = connected(str(command_socket_of(folder, this_key())))
     if connection is None:
         return None
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        with contextlib.suppress(OSError):  # it has ended by itself
+            pass_on(connection, number)
+
     with connection:
+        # An interrupt that comes while it is told who this is waits until it can be passed on.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         ask(connection)
-        while True:
-            try:
-                return wait_for_end(connection)
-            except KeyboardInterrupt:
-                pass_on(connection, signal.SIGINT)
+        signal.signal(signal.SIGINT, interrupted)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        return wait_for_end(connection)

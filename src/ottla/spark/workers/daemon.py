@@ -1,7 +1,7 @@
 """What Spark starts as the daemon of its Python workers: `spark.python.daemon.module=ottla.spark.workers.daemon`.
 
-Spark starts one for each kind of worker, five for a look at a topic. Where there is a nursery, this process hands its
-standard files over to it and only waits: the daemon is a fork of the nursery, in no time. Else it is the daemon.
+Spark starts one for each environment that workers get. Where there is a nursery, this process hands its standard files
+over to it and only waits: the daemon is a fork of the nursery, in no time. Else it is the daemon.
 """
 
 import os

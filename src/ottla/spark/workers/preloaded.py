@@ -15,9 +15,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's would be threads o
 import numpy as np
 import pyarrow  # noqa: F401
 import pyspark.daemon
-import pyspark.sql.worker.commit_data_source_write
-import pyspark.sql.worker.create_data_source
-import pyspark.sql.worker.lookup_data_sources
 import pyspark.sql.worker.plan_data_source_read
 import pyspark.sql.worker.write_into_data_source
 import pyspark.worker
