@@ -116,7 +116,7 @@ def test_partitions_are_moved_with_a_throttle_and_given_up(wide: Tab, world: Wor
     name, page = unique("moved"), wide.page
     world.site.do("/topics", name=name, partitions=3, replication=1)
     for partition in range(3):
-        world.site.do(f"/topics/{name}/produce", value="x" * 100_000, value_form="text", partition=partition, count=20)
+        world.site.do(f"/topics/{name}/produce", value="x" * 100_000, value_form="text", partition=partition, count=5)
     wide.go("/reassignment")
     page.locator('select[name="goal"]').select_option("factor")
     page.locator('input[name="factor"]').fill("2")
