@@ -14,8 +14,9 @@ import asyncio
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -35,7 +36,8 @@ from ottla.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from ottla.protocol.records import NewRecord
-from ottla.testing.cluster import RunningCluster, cluster
+from ottla.testing import RunningBroker, broker
+from ottla.testing.cluster import cluster
 
 PROBED = "probed"
 PAUSE_SECONDS = 0.02
@@ -211,24 +213,25 @@ async def time_pages(url: str, prefix: str, own: Sequence[str]) -> None:
 
 
 class Bench:
-    def __init__(self, running: RunningCluster, others: ProcessPoolExecutor, seconds: float) -> None:
+    def __init__(self, running: Sequence[RunningBroker], others: ProcessPoolExecutor, seconds: float) -> None:
         self._running, self._others, self._seconds = running, others, seconds
+        self._bootstrap = ",".join(each.bootstrap for each in running)
 
     async def felt(self, when: str) -> Felt:
         before, began = self._cpu_seconds(), time.perf_counter()
         loop = asyncio.get_running_loop()
-        waits = sorted(await loop.run_in_executor(self._others, probe, self._running.bootstrap, self._seconds))
+        waits = sorted(await loop.run_in_executor(self._others, probe, self._bootstrap, self._seconds))
         cores = (self._cpu_seconds() - before) / (time.perf_counter() - began)
         found = Felt(statistics.median(waits), waits[int(len(waits) * 0.99)], cores)
         print(f"{when:32} a write p50 {found.p50_ms:.1f} ms, p99 {found.p99_ms:.1f} ms; brokers: {cores:.2f} cores")
         return found
 
     def _cpu_seconds(self) -> float:
-        return sum(cpu_seconds(each.pid) for each in self._running.running)
+        return sum(cpu_seconds(each.pid) for each in self._running)
 
     async def run(self, browsers: int) -> None:
         await self.felt("without a console")
-        with console(self._running.bootstrap) as (url, pid):
+        with console(self._bootstrap) as (url, pid):
             began = time.perf_counter()
             status, _ = await get(url, "/c/local/")
             assert status == 200
@@ -246,6 +249,17 @@ class Bench:
                 )
 
 
+@contextmanager
+def brokers(count: int, folder: str) -> Iterator[Sequence[RunningBroker]]:
+    settings = {"log.cleaner.enable": False}
+    if count == 1:
+        with broker(settings, data_dir=folder) as one:
+            yield [one]
+    else:
+        with cluster(count, settings=settings, data_dir=folder) as several:
+            yield several.running
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--topics", type=int, default=10_000)
@@ -253,14 +267,15 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=10_000)
     parser.add_argument("--browsers", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
+    parser.add_argument("--brokers", type=int, default=3, help="1: without ZooKeeper")
     wanted = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as folder,
-        cluster(3, settings={"log.cleaner.enable": False}, data_dir=folder) as running,
+        brokers(wanted.brokers, folder) as running,
         ProcessPoolExecutor(1, get_context("spawn")) as others,
     ):
-        asyncio.run(fill(running.bootstrap, wanted.topics, wanted.partitions, wanted.groups))
-        print(f"memory of a broker: {max(memory_mb(each.pid) for each in running.running):.0f} MB")
+        asyncio.run(fill(running[0].bootstrap, wanted.topics, wanted.partitions, wanted.groups))
+        print(f"memory of a broker: {max(memory_mb(each.pid) for each in running):.0f} MB")
         asyncio.run(Bench(running, others, wanted.seconds).run(wanted.browsers))
 
 

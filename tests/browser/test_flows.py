@@ -115,8 +115,8 @@ def test_offsets_are_set_after_a_look_and_put_back(wide: Tab, world: World) -> N
 def test_partitions_are_moved_with_a_throttle_and_given_up(wide: Tab, world: World, unique: Unique) -> None:
     name, page = unique("moved"), wide.page
     world.site.do("/topics", name=name, partitions=3, replication=1)
-    for partition in range(3):
-        world.site.do(f"/topics/{name}/produce", value="x" * 100_000, value_form="text", partition=partition, count=20)
+    for number in range(36):  # more than one fetch brings, which is not held back
+        world.site.do(f"/topics/{name}/produce", value="x" * 200_000, value_form="text", partition=number % 3, count=5)
     wide.go("/reassignment")
     page.locator('select[name="goal"]').select_option("factor")
     page.locator('input[name="factor"]').fill("2")
