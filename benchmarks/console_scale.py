@@ -1,12 +1,12 @@
-"""The console over three real brokers with thousands of topics and groups: how long its pages take, what the brokers
-feel of it, and what a hundred browsers cost.
+"""The console over real brokers with thousands of topics and groups: how long its pages take, what the brokers feel of
+it, and what a hundred browsers cost.
 
-    python -m benchmarks.console_scale --topics 10000 --partitions 5 --groups 10000 --browsers 100
+    python -m benchmarks.console_scale --topics 10000 --groups 10000 --browsers 100
 
 A record is written every 20 ms, acks=all, by a process of its own: while no console runs, while one browser looks, and
 while all of them do. A browser is what the console's script makes of one: a stream of events, and the page again at
-each look. Partitions have one replica each: a broker holds a file open for each that was made since it was started,
-and `ulimit -n` is often 20,000.
+each look. Partitions have one replica each: a broker holds a file open for each that was made since it was started, so
+that a broker has no more of them than `ulimit -n` allows; `--brokers 3` makes a cluster with a ZooKeeper.
 """
 
 import argparse
@@ -264,11 +264,11 @@ def brokers(count: int, folder: str) -> Iterator[Sequence[RunningBroker]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--topics", type=int, default=10_000)
-    parser.add_argument("--partitions", type=int, default=5, help="of each topic")
+    parser.add_argument("--partitions", type=int, default=1, help="of each topic")
     parser.add_argument("--groups", type=int, default=10_000)
     parser.add_argument("--browsers", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
-    parser.add_argument("--brokers", type=int, default=3, help="1: without ZooKeeper")
+    parser.add_argument("--brokers", type=int, default=1, help="more than one: with a ZooKeeper")
     wanted = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as folder,
