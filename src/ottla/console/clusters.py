@@ -274,6 +274,16 @@ class Clusters:
     def __init__(self, settings: Sequence[ClusterSettings]) -> None:
         self.settings = {each.name: each for each in settings}
         self._watched: dict[tuple[str, str], WatchedCluster] = {}
+        self._beginning: list[asyncio.Task[None]] = []
+
+    def begin(self) -> None:
+        """Look at each of them, so that whoever comes first does not wait for it."""
+
+        async def look(name: str) -> None:
+            with contextlib.suppress(Unseen):  # whoever asks is told why
+                await (await self.of(name)).snapshot()
+
+        self._beginning = [asyncio.create_task(look(name), name=f"first look at {name}") for name in self.names]
 
     @property
     def names(self) -> list[str]:
@@ -297,6 +307,9 @@ class Clusters:
                 await each.close()
 
     async def close(self) -> None:
+        for task in self._beginning:
+            task.cancel()
+        await asyncio.gather(*self._beginning, return_exceptions=True)
         watched, self._watched = list(self._watched.values()), {}
         for each in watched:
             await each.close()

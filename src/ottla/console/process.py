@@ -36,6 +36,8 @@ class ConsoleOptions(NamedTuple):
     listen: HttpAddress
     gate: Gate
     tls: ssl.SSLContext | None = None
+    looks_at_once: bool = True
+    """Before anybody asks: not where everybody looks with a login of their own."""
 
 
 def application(console: Console) -> Served:
@@ -80,6 +82,8 @@ async def serve_until(options: ConsoleOptions, stopped: asyncio.Event, announce:
         server = HttpServer(application(console), listening, limits=HTTP_LIMITS, tls=options.tls)
         await server.start()
         announce(server.url)
+        if options.looks_at_once:
+            console.clusters.begin()
         await stopped.wait()
         await server.stop()
     finally:

@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla console") -> int:
             "--users FILE or --oidc-issuer URL, or say --open if that is meant"
         )
     gate = Gate(settings, ConsoleAudit(args.audit_log) if args.audit_log else None)
-    options = ConsoleOptions(clusters, args.listen, gate, tls)
+    options = ConsoleOptions(clusters, args.listen, gate, tls, looks_at_once=not settings.broker_login)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(serve(options, lambda url: print(f"The console is at {url}", flush=True)))
