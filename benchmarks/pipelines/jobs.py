@@ -154,7 +154,8 @@ def figures(asked: dict[str, Any]) -> dict[str, Any]:
 def _plain_session(conf: dict[str, str]) -> SparkSession:
     """As one starts it who writes the job by hand: Spark as it comes, quiet, with the same memory."""
     settings = {"spark.ui.enabled": "false", "spark.driver.memory": "1g", "spark.log.level": "ERROR"}
-    settings |= {"spark.sql.session.timeZone": "UTC", "spark.driver.bindAddress": "127.0.0.1"} | conf
+    settings |= {"spark.sql.session.timeZone": "UTC", "spark.driver.bindAddress": "127.0.0.1"}
+    settings |= {"spark.driver.host": "127.0.0.1"} | conf
     builder = SparkSession.builder.appName("benchmark").master("local[2]")
     for key, value in settings.items():
         builder = builder.config(key, value)
