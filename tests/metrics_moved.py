@@ -289,7 +289,7 @@ MOVED_BY: dict[str, tuple[str, ...]] = {
         "kafka_server_socket_server_metrics_successful_authentication_no_reauth_total",
         "kafka_server_socket_server_metrics_successful_reauthentication_total",
     ),
-    "tests/unit/pipelines/test_metrics_move.py::test_reports_and_counts_move_metrics": (
+    "tests/pipelines/test_driver.py::test_killed_restarted_looked_at_and_stopped": (
         "ottla_pipeline_batch_part_seconds",
         "ottla_pipeline_batch_seconds",
         "ottla_pipeline_batch_timestamp_seconds",
@@ -385,6 +385,6 @@ MOVED_BY: dict[str, tuple[str, ...]] = {
 
 ONE_BROKER = MOVED_BY["tests/server/test_metrics_move.py::test_one_broker"]
 CLUSTER = MOVED_BY["tests/cluster/test_metrics_move.py::test_a_broker_dies_and_partitions_move"]
-DRIVER = MOVED_BY["tests/unit/pipelines/test_metrics_move.py::test_reports_and_counts_move_metrics"]
+DRIVER = MOVED_BY["tests/pipelines/test_driver.py::test_killed_restarted_looked_at_and_stopped"]
 STATEFUL = MOVED_BY["tests/pipelines/test_marking.py::test_what_cannot_be_read_has_no_time_and_still_arrives_once"]
 MONITOR = MOVED_BY["tests/unit/monitoring/test_metrics_moves.py::test_everything_that_the_monitor_lists_moves"]

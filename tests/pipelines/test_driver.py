@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.committed import read_committed
+from tests.metrics_moved import DRIVER, moved, wait_until_moved
 from tests.pipelines.world import SCHEMA
 from tests.spark.feeding import Records, create_topic
 
@@ -106,6 +107,11 @@ def ask(address: str, method: str = "GET", headers: dict[str, str] | None = None
             return error.code, json.load(error)
 
 
+def scrape(address: str) -> str:
+    with urllib.request.urlopen(f"{address}/metrics", timeout=10) as answer:
+        return str(answer.read().decode())
+
+
 @pytest.mark.timeout(900)  # two drivers, each with a JVM of its own, wait for each other's turns on a busy machine
 def test_killed_restarted_looked_at_and_stopped(
     drivers: Drivers, ottla_broker: RunningBroker, tmp_path: Path, unique: Any
@@ -139,8 +145,7 @@ def test_killed_restarted_looked_at_and_stopped(
     failed = status["pipelines"][1]["queries"][0]["error"]
     assert "127.0.0.1" in failed
     assert SECRET not in json.dumps(status)
-    with urllib.request.urlopen(f"{address}/metrics", timeout=10) as answer:
-        told = answer.read().decode()
+    told = scrape(address)
     assert f'ottla_pipeline_state{{pipeline="{other}",' in told
     assert f'ottla_pipeline_batch_part_seconds{{pipeline="{name}",' in told, "what Spark tells of a batch"
     assert ask(f"{address}/healthz")[0] == 503
@@ -148,9 +153,19 @@ def test_killed_restarted_looked_at_and_stopped(
     assert ask(f"{address}/stop", "POST")[0] == 403
     assert ask(f"{address}/stop?pipeline=nope", "POST", {"X-Ottla": "1"})[0] == 404
 
-    feed(range(400, 420))
+    total = 420
+    feed(range(400, total))
+
+    def more() -> set[str]:
+        """Tasks are seen only while they run: there is something to do at every look."""
+        nonlocal total
+        feed(range(total, total + 2))
+        total += 2
+        return moved(told, scrape(address)) | moved("", told)
+
+    wait_until_moved(DRIVER, more)
     wait_until(
-        lambda: len(read_committed(bootstrap, f"{name}.out")) == 420 or drivers.has_ended(), "all", seconds=SECONDS
+        lambda: len(read_committed(bootstrap, f"{name}.out")) == total or drivers.has_ended(), "all", seconds=SECONDS
     )
     stopped = subprocess.run(
         [OTTLA, "pipeline", "stop", str(path), "--state-dir", str(tmp_path / "state")],
@@ -164,11 +179,11 @@ def test_killed_restarted_looked_at_and_stopped(
 
     # Everything once, in every sink, over both drivers.
     ids = [json.loads(record.value or b"")["id"] for record in read_committed(bootstrap, f"{name}.out")]
-    assert sorted(map(int, ids)) == list(range(420))
+    assert sorted(map(int, ids)) == list(range(total))
     import pyarrow.dataset
 
     lake = pyarrow.dataset.dataset(str(tmp_path / "lake"), format="parquet").to_table()
-    assert sorted(int(str(each)) for each in lake["id"].to_pylist()) == list(range(420))
+    assert sorted(int(str(each)) for each in lake["id"].to_pylist()) == list(range(total))
     said = drivers.log.read_text()
     assert SECRET not in said
     lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
