@@ -134,12 +134,8 @@ def figures(asked: dict[str, Any]) -> dict[str, Any]:
     """By the number of rows in a batch. All in one session, one size after the other."""
     began = psutil.Process().create_time()
     conf = {"spark.scheduler.mode": "FAIR", "spark.sql.shuffle.partitions": "2", **asked["conf"]}
-    small = all(size <= SMALL_RECORDS for size, _ in asked["sizes"])
-    spark = (
-        _plain_session(conf)
-        if asked["kind"] == "hand"
-        else build_session("benchmark", "local[2]", conf, short_lived=small)  # as `ottla pipeline run` does
-    )
+    small = asked["kind"] == "ottla" and all(size <= SMALL_RECORDS for size, _ in asked["sizes"])
+    spark = build_session("benchmark", "local[2]", conf, short_lived=small)  # as `ottla pipeline run` does
     start = {"session_s": time.time() - began}
     calls = Calls()
     feed = events(SEED, sum(size * count for size, count in asked["sizes"]), CUSTOMERS)
@@ -149,17 +145,6 @@ def figures(asked: dict[str, Any]) -> dict[str, Any]:
         found[str(size)] = _one_size(spark, {**asked, "batch": size}, calls, found, began, start)
     spark.stop()
     return found
-
-
-def _plain_session(conf: dict[str, str]) -> SparkSession:
-    """As one starts it who writes the job by hand: Spark as it comes, quiet, with the same memory."""
-    settings = {"spark.ui.enabled": "false", "spark.driver.memory": "1g", "spark.log.level": "ERROR"}
-    settings |= {"spark.sql.session.timeZone": "UTC", "spark.driver.bindAddress": "127.0.0.1"}
-    settings |= {"spark.driver.host": "127.0.0.1"} | conf
-    builder = SparkSession.builder.appName("benchmark").master("local[2]")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
 
 
 def _one_size(
