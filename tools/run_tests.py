@@ -58,9 +58,10 @@ class Group:
 def known_groups() -> list[Group]:
     """A file belongs to the group with the longest prefix of its path; a folder in none of them is its own group."""
     return [
-        Group("pipelines", COMPUTING, 300, ("pipelines/",)),
+        Group("pipelines", COMPUTING, 290, ("pipelines/",)),
         Group("spark", COMPUTING, 280, ("spark/", "pipelines/steps/")),  # together: the second finds a warm JVM
         Group("examples", COMPUTING, 200, ("examples/",)),
+        Group("connectors", COMPUTING, 150, ("pipelines/connectors/",)),
         Group("spark, killed", COMPUTING, 120, ("spark_reliability/",)),
         Group("unit", COMPUTING, 95, ("unit/", "golden/")),
         Group("unit, broker", COMPUTING, 60, ("unit/broker/",)),

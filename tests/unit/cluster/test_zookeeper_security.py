@@ -14,6 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from kazoo.protocol.states import KeeperState
 from tests.unit.cluster.building import creation
 from tests.unit.cluster.worlds import until
 
@@ -157,6 +158,19 @@ def test_wrong_credentials_are_refused_in_words(secured: Secured, tmp_path: Path
     )
     with pytest.raises(AuthenticationFailed, match="refuses the credentials"):
         asyncio.run(open_zookeeper(settings))
+
+
+def test_a_refusal_that_comes_before_the_first_question_is_told_as_such(
+    secured: Secured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = KazooZooKeeper.sync
+
+    async def ask_late(client: KazooZooKeeper) -> None:
+        await until(lambda: client._state == KeeperState.AUTH_FAILED)
+        await ask(client)
+
+    monkeypatch.setattr(KazooZooKeeper, "sync", ask_late)
+    test_wrong_credentials_are_refused_in_words(secured, tmp_path)
 
 
 def tls_settings(secured: Secured, folder: Path, **given: str) -> BrokerSettings:

@@ -135,8 +135,11 @@ class KazooZooKeeper:
             await self.close()
             why = self._kazoo.handler.problem
             raise ConnectionLost(f"ZooKeeper at {self._hosts} did not answer within {timeout_s:g} s{why}") from None
-        except ZooKeeperError:
+        except ZooKeeperError as error:
+            refused = self._state == KeeperState.AUTH_FAILED  # maybe before there was anything to ask
             await self.close()
+            if refused:
+                raise self._not_authenticated() from error
             raise
         self._listener = listener
 
