@@ -304,10 +304,14 @@ def test_people_at_a_terminal_see_live_tables(
     arguments: list[str], shown: list[str], ottla_broker: RunningBroker, topic: str
 ) -> None:
     """On a real terminal of its own; what ends it is what people type."""
+    where = ["--bootstrap-server", ottla_broker.bootstrap]
+    # Leaves a group behind, without which `top` has nothing to say of groups.
+    assert main(["monitor", "--once", "--duration", "0.3", "--topic", topic, "--no-topic-probe", *where]) in (0, 1)
     more = ["--topic", topic] if arguments[0] == "monitor" else []
     pid, terminal = pty.fork()
     if pid == 0:
-        os.environ.update(COLUMNS="120", LINES="60", TERM="xterm-256color")
+        # So high that the topics of the tests before leave room for the tables below theirs.
+        os.environ.update(COLUMNS="120", LINES="400", TERM="xterm-256color")
         os.execv(
             sys.executable,
             [
@@ -316,8 +320,7 @@ def test_people_at_a_terminal_see_live_tables(
                 PROGRAM_ON_TERMINAL,
                 *arguments,
                 *more,
-                "--bootstrap-server",
-                ottla_broker.bootstrap,
+                *where,
             ],
         )
     said = bytearray()
