@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from compat.peer.kafka import Kafka
+from compat.sessions import SESSION_MS, outlives_sessions
 from tests.unit.client.tls import Certificates, make_certificates
 
 from ottla.client.errors import AuthenticationFailed, NotTrusted
@@ -16,7 +17,6 @@ from ottla.client.settings import client_settings
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(180)]
 
-SESSION_MS = 2_000
 _LOGIN = "org.apache.kafka.common.security"
 # The name of a listener says nothing of its protocol: this one is called PLAINTEXT, and is not.
 _SECURED = {
@@ -111,21 +111,12 @@ def test_a_certificate_of_an_unknown_authority(bootstrap: str, certificates: Cer
 def test_a_connection_outlives_the_sessions_that_kafka_ends(
     bootstrap: str, certificates: Certificates, mechanism: str
 ) -> None:
-    async def scenario() -> bool:
-        settings = {
-            "bootstrap.servers": bootstrap,
-            "security.protocol": "SASL_SSL",
-            "ssl.ca.location": str(certificates.authority),
-            "sasl.mechanism": mechanism,
-            "sasl.username": "anna",
-            "sasl.password": "pencil",
-        }
-        async with client_settings(settings).cluster(patience_s=60.0) as cluster:
-            await cluster.metadata([])
-            connection = await cluster.connection(next(iter(cluster.brokers)))
-            ends = time.monotonic() + 2.5 * SESSION_MS / 1000
-            while time.monotonic() < ends:
-                await cluster.metadata([])
-            return connection.usable
-
-    assert asyncio.run(scenario())
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": str(certificates.authority),
+        "sasl.mechanism": mechanism,
+        "sasl.username": "anna",
+        "sasl.password": "pencil",
+    }
+    assert asyncio.run(outlives_sessions(settings))

@@ -7,7 +7,6 @@ import random
 import re
 import struct
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,11 @@ from compat.peer.kafka import PeerError, run_tool
 from compat.peer.kerberos import REALM
 from compat.peer.kerberos_world import SERVICE, World, kerberos_world
 from compat.peer.program import own_java_command
+from compat.sessions import SESSION_MS, outlives_sessions
 from tests.security.hostile_kit import answers
 from tests.unit.broker.security.sasl.test_mechanisms import mutated
 
 from ottla.cli.main import main
-from ottla.client.settings import client_settings
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages.metadata import MetadataRequest
 from ottla.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
@@ -42,7 +41,6 @@ pytestmark = [
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 TOKENS = "org.apache.kafka.tools.DelegationTokenCommand"
-SESSION_MS = 2_000
 HOSTILE = 500
 PATIENCE_S = 60.0
 HOSTILE_BYTES_MAX = 16 << 20
@@ -180,24 +178,15 @@ def test_a_key_that_is_made_anew_counts_at_once(world: World, tool: Callable[...
 
 
 def test_our_client_stays_connected_beyond_a_session(world: World, guarded: RunningBroker) -> None:
-    async def scenario() -> bool:
-        named = {
-            "bootstrap.servers": guarded.bootstrap_of("KRB_TLS"),
-            "security.protocol": "SASL_SSL",
-            "ssl.ca.location": str(world.certificates.ca),
-            "sasl.mechanism": "GSSAPI",
-            "sasl.kerberos.keytab": str(world.keytabs["alice"]),
-            "sasl.kerberos.principal": f"alice@{REALM}",
-        }
-        async with client_settings(named).cluster(patience_s=60.0) as cluster:
-            await cluster.metadata([])
-            connection = await cluster.connection(next(iter(cluster.brokers)))
-            ends = time.monotonic() + 2.5 * SESSION_MS / 1000
-            while time.monotonic() < ends:
-                await cluster.metadata([])
-            return connection.usable
-
-    assert asyncio.run(scenario())
+    named = {
+        "bootstrap.servers": guarded.bootstrap_of("KRB_TLS"),
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": str(world.certificates.ca),
+        "sasl.mechanism": "GSSAPI",
+        "sasl.kerberos.keytab": str(world.keytabs["alice"]),
+        "sasl.kerberos.principal": f"alice@{REALM}",
+    }
+    assert asyncio.run(outlives_sessions(named))
 
 
 def shown(running: RunningBroker, token: bytes) -> SaslAuthenticateResponse:
