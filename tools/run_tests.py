@@ -111,6 +111,11 @@ class Outcome:
         return list(dict.fromkeys(found[1] for line in self.said if (found := _FAILED.match(line))))
 
     @property
+    def worth_another_look(self) -> list[str]:
+        """Files with failures. Where a client's library took the whole process with it, nobody knows: then all."""
+        return self.failed_files or (self.group.files if self.code < 0 else [])
+
+    @property
     def counts(self) -> Counter[str]:
         """Tests by what came of them, as the closing line has it."""
         found: Counter[str] = Counter()
@@ -192,13 +197,13 @@ def run_all(chosen: Sequence[Group], options: Sequence[str]) -> tuple[list[Outco
 
 def second_look(bad: Sequence[Outcome], options: Sequence[str]) -> list[Outcome]:
     """Outcomes of the files with failures when they have the machine for themselves; none if that could not help."""
-    if any(not outcome.failed_files for outcome in bad):
-        return []  # a process died, or nothing could be run at all
+    if any(not outcome.worth_another_look for outcome in bad):
+        return []  # nothing could be run at all
     if sum(len(outcome.failed_files) for outcome in bad) > FILES_LOOKED_AT_AGAIN_MAX:
         return []  # that is no bad luck
     again = [replace(outcome.group, name=f"{outcome.group.name}, again") for outcome in bad]
     for group, outcome in zip(again, bad, strict=True):
-        group.files = outcome.failed_files
+        group.files = outcome.worth_another_look
     say("--- once more, one after the other: " + " ".join(file for group in again for file in group.files))
     return [run(group, options) for group in again]
 
@@ -254,7 +259,10 @@ def conclude(outcomes: Sequence[Outcome], bad: Sequence[Outcome], again: Sequenc
     counts = sum((outcome.counts for outcome in outcomes), Counter[str]())
     passed_again = bool(again) and all(outcome.good for outcome in again)
     if passed_again:
-        say("passed only when they were run again, look at them: " + " ".join(f for o in bad for f in o.failed_files))
+        say(
+            "passed only when they were run again, look at them: "
+            + " ".join(f for o in bad for f in o.worth_another_look)
+        )
         counts["passed"] += counts.pop("failed")
     for outcome in again:
         if not outcome.good:

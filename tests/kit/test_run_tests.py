@@ -106,6 +106,23 @@ def test_a_process_that_dies_is_a_failure(
     assert out.splitlines()[-1] == "1 passed, 1 failed, 0 skipped"
 
 
+def test_a_process_that_a_client_library_took_with_it_runs_again(
+    runner: ModuleType, elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    crash = (
+        "import os, pathlib, signal\ndef test_b():\n"
+        "    mark = pathlib.Path(__file__).with_name('ran')\n    first = not mark.exists()\n    mark.touch()\n"
+        "    first and os.kill(os.getpid(), signal.SIGSEGV)\n"
+    )
+    write(elsewhere / "new/test_b.py", crash)
+    assert runner.main([]) == 0
+    out = capsys.readouterr().out
+    assert "new failed: exit code -11" in out
+    assert "passed only when they were run again, look at them: tests/new/test_b.py" in out
+    (elsewhere / "new/ran").unlink()
+    assert runner.main(["--once"]) == 1
+
+
 def test_folders_and_options_are_chosen(
     runner: ModuleType, elsewhere: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -122,6 +139,8 @@ def test_an_interrupt_ends_it_in_order(elsewhere: Path, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     write(elsewhere / "unit/test_a.py", f"import time\ndef test_a(): open({str(begun)!r}, 'w'); time.sleep(600)\n")
     program = (
+        # A shell that starts this run in the background has interrupts ignored, and children inherit that.
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
         f"import pathlib, sys; sys.path.insert(0, {str(ROOT / 'tools')!r}); import run_tests as r; "
         f"r.ROOT = pathlib.Path({str(tmp_path)!r}); r.TESTS = r.ROOT / 'tests'; sys.exit(r.main([]))"
     )
