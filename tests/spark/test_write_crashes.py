@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +19,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.committed import values
 from tests.spark.feeding import Records, create_topic
-from tests.spark.gate import Gate, Matches, gate
+from tests.spark.gate import Gate, Hold, Matches, gate
 from tests.spark.residing import be_alone, serving
 
 from ottla.model.names import TopicPartition
@@ -32,6 +33,7 @@ DRIVER = Path(__file__).with_name("killed_driver.py")
 ROOT = Path(__file__).parents[2]
 PATH = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
 SECONDS_MAX = 300
+LOOK_SECONDS = 0.2
 
 
 class World(NamedTuple):
@@ -84,6 +86,15 @@ class Driver:
             start_new_session=True,
         )
 
+    def wait_until_at(self, place: Hold) -> None:
+        """Until it has come to the place; it fails with what the driver said if that has ended before."""
+        deadline = time.monotonic() + SECONDS_MAX
+        while not place.reached.wait(LOOK_SECONDS):
+            if self.process.poll() is not None:
+                out, err = self.process.communicate()
+                raise AssertionError(f"the driver ended with {self.process.returncode}\n{out[-1000:]}\n{err[-8000:]}")
+            assert time.monotonic() < deadline, "no request came to the place where it was awaited"
+
     def kill(self) -> None:
         """The driver and its JVM, at once; Python workers end when their JVM is gone."""
         os.killpg(self.process.pid, signal.SIGKILL)
@@ -107,6 +118,8 @@ def start() -> Iterator[Callable[[str, dict[str, str]], Driver]]:
     for driver in started:
         if driver.process.poll() is None:
             driver.kill()
+        else:
+            driver.process.communicate()
 
 
 Start = Callable[[str, dict[str, str]], Driver]
@@ -158,7 +171,7 @@ def test_a_stream_whose_driver_is_killed(
     driver = start("stream", {
         "bootstrap": world.bootstrap, "source": names.source, "sink": names.sink, "checkpoint": names.checkpoint,
     })  # fmt: skip
-    place.wait(SECONDS_MAX)
+    driver.wait_until_at(place)
     driver.kill()
     world.gate.open()
     assert not (Path(names.checkpoint) / "commits" / "0").exists()
@@ -183,7 +196,7 @@ def test_a_pipeline_whose_driver_is_killed(
     monkeypatch.setenv("PYTHONPATH", PATH)  # as the driver has it
     with serving(spark, folder):
         driver = start("pipeline", pipeline_arguments(world, names))
-        place.wait(SECONDS_MAX)
+        driver.wait_until_at(place)
         driver.kill()
         world.gate.open()
     if is_there:  # a commit is answered before its markers are written
