@@ -300,15 +300,15 @@ class _Fetch:
         now_ms = int(self.broker.clock.monotonic() * 1000)
         told = [answer for _, answer in answers if answer.size or answer.error_code or not self.incremental]
         size = pack(self.call.version, 0, NO_FETCH_SESSION, told).size
-        used_before = budget.used(now_ms)
+        until_paid_ms = budget.until_paid_ms(now_ms)
         wait_ms = budget.charge(size, now_ms)
+        if wait_ms and until_paid_ms:
+            # A single batch may be larger than all that comes at once: it is given to whoever has paid everything.
+            self.call.throttle(min(wait_ms, until_paid_ms))
+            budget.give_back(size, now_ms)
+            return True
         self.call.throttle(wait_ms)
-        if not wait_ms or not used_before:
-            # Whoever has used nothing in the whole window and is over all the same asks for a single batch that is
-            # larger than its quota: it would never get on. It has it, and waits for as long as it is worth.
-            return False
-        budget.give_back(size, now_ms)
-        return True
+        return False
 
     def _without_partitions(self) -> Raw:
         """The session stays as it is, but a new one would begin with an answer that is not whole: it does not begin."""

@@ -1,6 +1,6 @@
 """What clients may use, and have used, of one thing that quotas are set for. Pure: `now_ms` comes in.
 
-RateBudget       bytes, or time of the broker, over a sliding window
+RateBudget       bytes, or time of the broker, paid off at a steady rate
 MutationBudget   partitions that are created or deleted, from a bucket of tokens
 Budgets          all budgets of one kind: finds a client's
 """
@@ -9,6 +9,7 @@ import heapq
 from collections.abc import Callable, Mapping
 from typing import Generic, Protocol, TypeVar
 
+from ottla.broker.quotas.backlog import Backlog
 from ottla.broker.quotas.precedence import Sharers, quota_for
 from ottla.broker.quotas.sampled import SampledSum
 from ottla.broker.quotas.token_bucket import TokenBucket
@@ -57,24 +58,29 @@ class Waits:
 
 
 class RateBudget:
-    """So many units a second. Whoever has used more is told how long to wait, and has used it all the same."""
+    """So many units a second. Whoever has used more is told how long to wait, and has used it all the same.
 
-    __slots__ = ("_scale", "_used", "_wait_ms_max", "bound", "waits")
+    Who has used nothing lately may use at once what comes in all windows but one.
+    """
+
+    __slots__ = ("_at_once_s", "_backlog", "_scale", "_used", "_wait_ms_max", "bound", "waits")
 
     def __init__(self, windows: int, window_s: int, *, scale: int = 1, wait_ms_max: int | None = None) -> None:
         self._used = SampledSum(windows, window_s * 1000)
+        self._backlog = Backlog()
+        self._at_once_s = max(1, windows - 1) * window_s
         self._scale = scale
         self._wait_ms_max = wait_ms_max
         self.bound = 1
         self.waits = Waits(windows, window_s)
 
     def use_bound(self, bound: float) -> None:
-        self.bound = max(1, round(bound * self._scale))
+        self.bound = self._backlog.rate = max(1, round(bound * self._scale))
 
     def charge(self, used: int, now_ms: int) -> int:
         """Note what was used. Returns for how many milliseconds the client has to be left alone."""
-        self._used.record(used, now_ms)
-        wait_ms = self._used.wait_ms(self.bound, now_ms)
+        self.note(used, now_ms)
+        wait_ms = self._backlog.wait_ms(self.bound * self._at_once_s, now_ms)
         if wait_ms:
             if self._wait_ms_max is not None and wait_ms > self._wait_ms_max:
                 wait_ms = self._wait_ms_max
@@ -84,20 +90,28 @@ class RateBudget:
     def note(self, used: int, now_ms: int) -> None:
         """Note what was used when it is too late to tell the client."""
         self._used.record(used, now_ms)
+        self._backlog.add(used, now_ms)
 
     def give_back(self, used: int, now_ms: int) -> None:
         """It was charged and then not used."""
-        self._used.record(-used, now_ms)
+        self.note(-used, now_ms)
 
     def used(self, now_ms: int) -> int:
         return self._used.total(now_ms)
 
+    def is_paid(self, now_ms: int) -> bool:
+        """Whether nothing is left of what was used."""
+        return self._backlog.left(now_ms) == 0
+
+    def until_paid_ms(self, now_ms: int) -> int:
+        return self._backlog.wait_ms(0, now_ms)
+
     def rate(self, now_ms: int) -> int:
-        """Units a second, as they count."""
+        """Units a second, as they are shown."""
         return self._used.total(now_ms) * 1000 // (self._used.span_ms(now_ms) * self._scale)
 
     def is_idle(self, now_ms: int) -> bool:
-        return self._used.is_idle(now_ms)
+        return self.is_paid(now_ms) and self._used.is_idle(now_ms)
 
 
 class MutationBudget:

@@ -1,8 +1,8 @@
 """What was used in a sliding window, in whole units, and how long to wait after too much. Pure: `now_ms` comes in.
 
-Kafka's measure, so that clients are held up for as long as they know it. There are `windows` samples of `window_ms`
-each, and one more that is about to leave. The window in force begins with the oldest sample, and is never shorter than
-all full samples but one: someone who comes back after a pause may use ten seconds' worth at once, not eleven.
+Kafka's measure: what is shown of clients' quotas, and what new connections are held up by. There are `windows` samples
+of `window_ms` each, and one more that is about to leave. The window in force begins with the oldest sample, and is
+never shorter than all full samples but one: who comes back after a pause may use ten seconds' worth at once, not eleven.
 """
 
 NOTHING_TO_FORGET = 2**63

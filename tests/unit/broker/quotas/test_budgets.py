@@ -1,5 +1,8 @@
 """Whose budget a client draws on, and what becomes of it when quotas change."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from ottla.broker.quotas import budgets
 from ottla.broker.quotas.budgets import Budgets, RateBudget
 from ottla.broker.quotas.clients import ClientQuotas
@@ -26,6 +29,43 @@ def test_clients_of_one_user_share_its_budget() -> None:
     assert one.charge(1_000, 0) == 3_000
     assert one.waits.mean_ms(0) == 2_500
     assert one.waits.mean_ms(11_000) == 0
+
+
+@given(st.integers(1_000, 10**6), st.floats(0.001, 3.0), st.integers(0, 40), st.booleans())
+def test_who_waits_as_told_has_its_bound_in_every_minute(
+    bound: int, seconds_worth: float, takes_ms: int, asks_before: bool
+) -> None:
+    """After the first ten seconds' worth, which come at once. A producer has used it when it is told to wait; a
+    consumer is told before it gets anything (`asks_before`)."""
+    budget, now, size = RateBudget(11, 1), 0, max(1, int(bound * seconds_worth))
+    budget.use_bound(bound)
+    used: list[tuple[int, int]] = []
+    while now < 200_000:
+        wait_ms = budget.charge(size, now)
+        if wait_ms and asks_before:
+            budget.give_back(size, now)
+        else:
+            used.append((now, size))
+        now += wait_ms + takes_ms + 1
+    could = min(bound, size * 1000 // (takes_ms + 1))
+    for begins in (15_000, 71_234, 123_456):
+        moved = sum(count for at, count in used if begins <= at < begins + 60_000)
+        # One more or one less may fall into it; what a request takes is lost only while nothing is owed.
+        assert 0.95 * could * 60 - size <= moved <= bound * 61 + size
+
+
+def test_a_debt_ends_however_large_it_was_and_never_turns_into_credit() -> None:
+    budget = RateBudget(11, 1)
+    budget.use_bound(10)
+    assert budget.is_idle(0)
+    assert budget.charge(1_000, 0) == 90_000
+    assert budget.until_paid_ms(0) == 100_000
+    assert not budget.is_idle(99_999)
+    assert budget.is_idle(100_000)
+    assert budget.charge(100, 10**9) == 0, "ten seconds' worth, however long it was silent"
+    assert budget.charge(1, 10**9) == 100
+    budget.give_back(5_000, 10**9)
+    assert budget.charge(100, 10**9) == 0
 
 
 def test_users_share_the_budget_of_a_client_id_but_ids_have_their_own_under_the_default() -> None:

@@ -43,14 +43,14 @@ def test_time_is_charged_to_all_that_want_an_answer() -> None:
     silent.outcome = NO_RESPONSE
     assert charge(rules, silent, 1) == 0
     assert charge(rules, answer(ApiKey.FETCH, busy_ms=500, exempt=True), 1) == 0
-    assert charge(rules, answer(ApiKey.FETCH, busy_ms=20), 1) == 180, "20 ms of 20 have passed meanwhile"
+    assert charge(rules, answer(ApiKey.FETCH, busy_ms=20), 1) == 200, "what 20 ms are worth"
     assert charge(rules, answer(ApiKey.FETCH, busy_ms=5000), 1) == 1000
 
 
 def test_the_longest_of_several_waits_counts() -> None:
     rules = quotas(producer_byte_rate="1", request_percentage="10")
     assert charge(rules, answer(busy_ms=0), 40) == 30_000
-    assert charge(rules, answer(ApiKey.METADATA, busy_ms=1100), 40) == 1_000 - 100
+    assert charge(rules, answer(ApiKey.METADATA, busy_ms=1100), 40) == 1_000
 
 
 def test_work_that_waits_is_charged_for_what_it_ran() -> None:
