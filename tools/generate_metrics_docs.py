@@ -38,9 +38,9 @@ partitions that it has a replica of.
 
 - Quantiles, means and extremes are of the last five minutes, in intervals of 30 seconds, and exact to 1.6 %. Nothing
   decays, and a maximum falls again; in Kafka it never does.
-- Every request is timed while there are few. With more than a thousand a second one in eight stands for the others, and
+- Every request is timed while there are few. With more than a thousand a second one in 32 stands for the others, and
   those that took 10 ms or longer are timed all the same and stand for themselves: the tail is never missed. Only where
-  more than a thousand of those come in a second, too, does one in eight of them stand for the others.
+  more than a thousand of those come in a second, too, does one in 32 of them stand for the others.
 - A rate (`..._rate`) is over the last minute. There is one loop, so network and request handlers are idle
   for the same share of it.
 - Nothing is measured for a scrape but what is read from the broker's state; requests pay for plain additions

@@ -20,6 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
+_new_tuple = tuple.__new__
 _FROM_ATTRIBUTES = struct.Struct(">hiqqqhii")
 _PREFIX = struct.Struct(">qiibI")
 BATCH_OVERHEAD = _HEADER.size
@@ -103,7 +104,8 @@ class NewRecord(msgspec.Struct):
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """Read one batch header; the records behind it may still be cut short or fail their CRC."""
     try:
-        header = BatchHeader._make(_HEADER.unpack_from(buffer, position))
+        # What `_make` does, without a call of Python's own: every batch that comes or goes is read here.
+        header: BatchHeader = _new_tuple(BatchHeader, _HEADER.unpack_from(buffer, position))
     except struct.error:
         raise CorruptBatch(f"a record batch has at least {BATCH_OVERHEAD} bytes") from None
     if header.magic != MAGIC:

@@ -98,7 +98,7 @@ class Call(msgspec.Struct):
         self.throttle_ms = max(self.throttle_ms, ms)
 
 
-class Raw(NamedTuple):
+class Raw(msgspec.Struct):
     """A response body packed by the handler itself: bytes, and slices of segments that leave by sendfile."""
 
     chunks: list[bytes | bytearray | LogSlice]

@@ -42,10 +42,11 @@ def handle(broker: Broker, call: Call, request: ProduceRequest) -> "Response | P
     targets = [_targets(broker, call, topic) for topic in request.topic_data]
     transactional = False
     for parts in targets:
-        for data, partition in parts:
+        for target in parts:
+            partition = target.partition
             if not isinstance(partition, Partition):
                 continue
-            records = data.records or b""
+            records = target.data.records or b""
             rules = partition.log.rules
             if rules.may_take_long and (
                 rules.read_only or rules.schema_checks or partition.log.needs_recompression(records)
@@ -121,7 +122,8 @@ def _append_all(broker: Broker, call: Call, request: ProduceRequest, targets: Ta
     acks = request.acks
     for topic, parts in zip(request.topic_data, targets, strict=True):
         outcomes: list[PartitionOutcome] = []
-        for data, partition in parts:
+        for target in parts:
+            data, partition = target.data, target.partition
             try:
                 if not isinstance(partition, Partition):
                     raise partition
@@ -175,17 +177,18 @@ def _respond(broker: Broker, call: Call, acks: int, topics: list[TopicOutcome]) 
 
 
 def _add_leader_hints(broker: Broker, call: Call, topics: list[TopicOutcome]) -> None:
-    for name, topic_id, outcomes in topics:
-        for position, outcome in enumerate(outcomes):
+    for topic in topics:
+        for outcome in topic.partitions:
             if outcome.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                hint = hint_for_error(broker, call, outcome.error_code, (name, topic_id), outcome.partition)
-                outcomes[position] = outcome._replace(leader=hint)
+                named = (topic.name, topic.topic_id)
+                outcome.leader = hint_for_error(broker, call, outcome.error_code, named, outcome.partition)
 
 
 async def _prepare_and_append(broker: Broker, call: Call, request: ProduceRequest, targets: Targets) -> Response:
     """The slow way, off the loop. It holds this connection, so that its batches stay in order."""
     for parts in targets:
-        for number, (data, partition) in enumerate(parts):
+        for number, target in enumerate(parts):
+            data, partition = target.data, target.partition
             if isinstance(partition, Partition) and partition.log.rules.read_only:
                 # Before the partition would become part of a transaction, whose marker would be a record of our own.
                 parts[number] = Target(data, read_only(partition.log.rules))

@@ -1,6 +1,6 @@
 """How long requests take, part by part: told of answers, added to plain integers, folded once in a while.
 
-`note` runs for most requests, or for one in eight of many, and is written out for that: no call, no object, and a
+`note` runs for most requests, or for one in 32 of many, and is written out for that: no call, no object, and a
 part that took no time is not recorded at all, since how many there were of those follows from the total.
 """
 

@@ -56,20 +56,22 @@ def note_sent(unsent: deque[Answer], sent: int, sending_ns: int, now_ns: int, wa
 SLOW_NS = 10_000_000
 """A request that took this long is watched in any case, unless there are many of them as well."""
 SAMPLED_ABOVE = 1_000
-SAMPLED_EVERY = 8
+SAMPLED_EVERY = 32
+_SAMPLED_FROM = SAMPLED_ABOVE // 2
+"""In half a second."""
 
 
 class AnswerWatch:
     """Which answers somebody is told of, when they have left, with their moments.
 
-    All of them while there are few; with more than a thousand a second one in eight stands for the others, and those
+    All of them while there are few; with more than a thousand a second one in 32 stands for the others, and those
     that took long are told of all the same and stand for themselves. So what is rare is never missed, and what is
     frequent costs little. If more than a thousand a second take long, which is what a client makes of them that sends
-    hundreds of requests before it reads an answer, one in eight of those stands for the others, too. `left` is counted
+    hundreds of requests before it reads an answer, one in 32 of those stands for the others, too. `left` is counted
     down by connections, without a call.
     """
 
-    __slots__ = ("_slow", "_slow_every", "_taken", "every", "is_whole", "left", "listeners", "wants_slow")
+    __slots__ = ("_came", "_slow", "_slow_every", "every", "is_whole", "left", "listeners", "wants_slow")
 
     def __init__(self) -> None:
         self.listeners: list[Callable[[Answer], None]] = []
@@ -79,7 +81,7 @@ class AnswerWatch:
         """Whether somebody wants every single one that took long."""
         self.every = 1
         self.left = 0
-        self._taken = 0
+        self._came = 0
         self._slow_every = 1
         self._slow = 0
 
@@ -88,19 +90,23 @@ class AnswerWatch:
         if self.left < 0:
             self.left = self.every - 1
         if answer.replied_ns - answer.received_ns < SLOW_NS:
-            self._taken += 1
             answer.weight = self.every
+            self._came += self.every
+            if self._came == _SAMPLED_FROM and not self.is_whole:
+                self.every = SAMPLED_EVERY  # at once: a burst would be over before the half second is
             return True
         self._slow += 1
         answer.weight = self._slow_every
-        return self._slow % self._slow_every == 0
+        if self._slow == _SAMPLED_FROM and not (self.is_whole or self.wants_slow):
+            self._slow_every = SAMPLED_EVERY
+        return self._slow % answer.weight == 0
 
     def half_second_is_over(self) -> None:
-        came, self._taken = 2 * self._taken * self.every, 0
-        self.every = SAMPLED_EVERY if came > SAMPLED_ABOVE and not self.is_whole else 1
-        came, self._slow = 2 * self._slow, 0
-        sampled = came > SAMPLED_ABOVE and not (self.is_whole or self.wants_slow)
-        self._slow_every = SAMPLED_EVERY if sampled else 1
+        if self._came < _SAMPLED_FROM or self.is_whole:
+            self.every, self.left = 1, 0
+        if self._slow < _SAMPLED_FROM or self.is_whole or self.wants_slow:
+            self._slow_every = 1
+        self._came = self._slow = 0
 
 
 class Slot:

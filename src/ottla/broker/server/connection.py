@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from time import monotonic_ns
 
-from ottla.broker.handlers.context import CloseConnection, NoResponse, Parked, Response
+from ottla.broker.handlers.context import CloseConnection, NoResponse, Parked, Raw, Response
 from ottla.broker.server import charging
 from ottla.broker.server.answer import SLOW_NS, Answer, AnswerWatch, Slot
 from ottla.broker.server.channel import Channel, Waits, WantChannel, WantWrite
@@ -175,7 +175,7 @@ class Connection(WritingSide):
             position = start + size
             frames += 1
             now_ns = self._handle(bytearray(data[start:position]), now_ns)
-            if self.is_closed():
+            if self._closed:
                 return
         if position < end:
             self._leftover = bytes(data[position:end])
@@ -318,11 +318,15 @@ class Connection(WritingSide):
         if type(response) is CloseConnection:
             self._refuse("a request failed in a way that its response cannot tell")
             return
-        if answer.call.throttle_ms:
-            self.mute(answer.call.throttle_ms / 1000)
+        call = answer.call
+        if call.throttle_ms:
+            self.mute(call.throttle_ms / 1000)
         if type(response) is NoResponse:
             return
-        body = self._dispatcher.pack(answer, response)
+        if type(response) is Raw and not response.errors and not call.throttle_ms:
+            body = response
+        else:
+            body = self._dispatcher.pack(answer, response)
         if answer.bare:
             head = _SIZE.pack(body.size)
         else:
@@ -334,7 +338,7 @@ class Connection(WritingSide):
             if (watch.left < 0 or answer.replied_ns - answer.received_ns >= SLOW_NS) and watch.take(answer):
                 answer.last_byte = self._outbox.end
                 self._unsent.append(answer)
-        if answer.call.then_close:
+        if call.then_close:
             self.stop()
 
     def _on_channel_ready(self) -> None:

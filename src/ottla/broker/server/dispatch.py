@@ -42,7 +42,8 @@ logger = logging.getLogger(__name__)
 PATIENCE_MS_MAX = 10_000
 """How long a change waits for a metadata store that is away; less if the request has less time."""
 
-_READY = (TopLevel, Raw, Parked, NoResponse, CloseConnection)
+_API_VERSIONS = int(ApiKey.API_VERSIONS)  # compared for every request: an enum's own comparison is slower
+_READY = (TopLevel, Parked, NoResponse, CloseConnection)
 
 
 class Dispatcher:
@@ -70,20 +71,22 @@ class Dispatcher:
                 return self._bare_token(bytes(frame), session)
             refused = passage is gate.Passage.REFUSE
         header = read_request_header(frame, REQUEST_FLEXIBLE_FROM)
-        handler = self._handlers.get(header.api_key)
+        api_key, version = header.api_key, header.version
+        handler = self._handlers.get(api_key)
         if handler is None:
-            raise MalformedMessage(f"API key {header.api_key} is not served here")
-        if header.client_id != session.client_id:
-            session.called(header.client_id)
-        call = Call(header.api_key, header.version, header.client_id, session)
-        if not handler.min_version <= header.version <= handler.max_version:
+            raise MalformedMessage(f"API key {api_key} is not served here")
+        client_id = header.client_id
+        if client_id != session.client_id:
+            session.called(client_id)
+        call = Call(api_key, version, client_id, session)
+        if not handler.min_version <= version <= handler.max_version:
             return self._wrong_version(header, call)
-        handler.came[header.version] += 1
-        request = codec.decode(handler.request_class, header.version, frame, header.body_start)
-        flexible = header.version >= handler.flexible_from and header.api_key != ApiKey.API_VERSIONS
+        handler.came[version] += 1
+        request = codec.decode(handler.request_class, version, frame, header.body_start)
+        flexible = version >= handler.flexible_from and api_key != _API_VERSIONS
         outcome = self._run(handler, call, request) if not refused else self._out_of_turn(handler, call, request)
-        if call.exempt and header.api_key == ApiKey.FETCH:
-            self._follower_fetches[header.version] += 1
+        if call.exempt and api_key == ApiKey.FETCH:
+            self._follower_fetches[version] += 1
         return Answer(call, header.correlation_id, flexible, outcome)
 
     def _check(self, frame: bytearray, session: Session) -> gate.Passage:
@@ -165,7 +168,7 @@ class Dispatcher:
         except Exception:
             logger.exception("Error handling %s v%d from %s", handler.name, call.version, call.session.host)
             return failure_response(request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
-        if isinstance(outcome, _READY):
+        if type(outcome) is Raw or isinstance(outcome, _READY):
             return outcome
         if inspect.iscoroutine(outcome):
             return self._park(handler, call, request, outcome)

@@ -39,7 +39,7 @@ _CODEC_MAX = max(Codec)
 _INT16 = struct.Struct(">h")
 _UINT32 = struct.Struct(">I")
 _INT64 = struct.Struct(">q")
-_INT32 = struct.Struct(">i")
+_PLACE = struct.Struct(">qii")  # base offset, batch length, leader epoch
 
 
 class AppendOrigin(Enum):
@@ -60,7 +60,8 @@ def check_batch(records: Buffer, rules: AppendRules, now_ms: int, origin: Append
             ErrorCode.INVALID_RECORD,
             f"a produce carries exactly one whole batch, this one has {length} bytes for a batch of {size}",
         )
-    if size > rules.batch_bytes_max and not header.attributes & CONTROL:  # a marker must never be refused for its size
+    attributes = header.attributes
+    if size > rules.batch_bytes_max and not attributes & CONTROL:  # a marker must never be refused for its size
         raise _too_large(size, rules)
     if size > rules.segment_bytes:
         raise ApiError(
@@ -68,7 +69,7 @@ def check_batch(records: Buffer, rules: AppendRules, now_ms: int, origin: Append
         )
     if crc32c(memoryview(records)[CRC_START:]) != header.crc:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, "the batch fails its CRC")
-    if header.attributes & CODEC_MASK > _CODEC_MAX:
+    if attributes & CODEC_MASK > _CODEC_MAX:
         raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"codec {header.codec} is unknown")
     if header.last_offset_delta < 0 or header.record_count != header.last_offset_delta + 1:
         raise ApiError(
@@ -77,7 +78,11 @@ def check_batch(records: Buffer, rules: AppendRules, now_ms: int, origin: Append
         )
     if origin is AppendOrigin.CLIENT:
         _check_client_batch(header)
-    suspicious = _needs_a_look(header, rules, now_ms)
+    # Whether the header alone shows that times are wrong; the records then say whose.
+    if rules.log_append_time:
+        suspicious = bool(attributes & LOG_APPEND_TIME)
+    else:
+        suspicious = header.max_timestamp - now_ms > rules.timestamp_after_max_ms
     if suspicious or (rules.looks_at_records and origin is AppendOrigin.CLIENT):
         _check_records(records, header, rules, now_ms)
         if suspicious:  # and yet no record is at fault: the header is
@@ -131,7 +136,7 @@ def _too_large(size: int, rules: AppendRules) -> ApiError:
 
 
 def _check_client_batch(header: BatchHeader) -> None:
-    if header.is_control:
+    if header.attributes & CONTROL:
         raise ApiError(ErrorCode.INVALID_RECORD, "clients may not write control batches")
     if header.base_offset:
         raise ApiError(
@@ -142,13 +147,6 @@ def _check_client_batch(header: BatchHeader) -> None:
         raise ApiError(
             ErrorCode.INVALID_RECORD, f"sequence {header.base_sequence} of producer {header.producer_id} is invalid"
         )
-
-
-def _needs_a_look(header: BatchHeader, rules: AppendRules, now_ms: int) -> bool:
-    """Whether the header alone shows that times are wrong; the records then say whose."""
-    if rules.log_append_time:
-        return header.uses_log_append_time
-    return header.max_timestamp - now_ms > rules.timestamp_after_max_ms
 
 
 def _check_records(records: Buffer, header: BatchHeader, rules: AppendRules, now_ms: int) -> None:
@@ -166,8 +164,7 @@ def _payload(records: Buffer, header: BatchHeader) -> Buffer:
 
 def stamp_offset(records: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
     """Give a batch its place in the log. The CRC does not cover these two fields."""
-    _INT64.pack_into(records, 0, base_offset)
-    _INT32.pack_into(records, LENGTH_PREFIX_BYTES, leader_epoch)
+    _PLACE.pack_into(records, 0, base_offset, len(records) - LENGTH_PREFIX_BYTES, leader_epoch)
 
 
 def stamp_time(records: bytearray | memoryview, header: BatchHeader, append_time_ms: int | None) -> BatchHeader:

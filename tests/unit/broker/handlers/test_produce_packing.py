@@ -29,18 +29,18 @@ def test_every_version_is_what_the_codec_writes(version: int) -> None:
     response = ProduceResponse(
         responses=[
             TopicProduceResponse(
-                name=name,
-                topic_id=topic_id,
+                name=topic.name,
+                topic_id=topic.topic_id,
                 partition_responses=[
                     PartitionProduceResponse(
                         index=o.partition, error_code=o.error_code, base_offset=o.base_offset,
                         log_append_time_ms=o.log_append_time_ms, log_start_offset=o.log_start_offset,
                         error_message=o.error_message,
                     )
-                    for o in partitions
+                    for o in topic.partitions
                 ],
             )
-            for name, topic_id, partitions in topics
+            for topic in topics
         ]
     )  # fmt: skip
     raw = pack(version, topics)

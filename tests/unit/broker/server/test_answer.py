@@ -110,18 +110,22 @@ def told_of(by_hand: ByHand, took_ns: int, requests: int) -> list[int]:
     return [answer.weight for answer in by_hand.answered]
 
 
-def test_of_many_requests_one_in_eight_stands_for_the_others_and_none_that_took_long_is_missed(by_hand: ByHand) -> None:
-    assert told_of(by_hand, 10, 600) == [1] * 600
-    assert told_of(by_hand, 10, 800) == [8] * 100
+def test_of_many_requests_one_in_32_stands_for_the_others_and_none_that_took_long_is_missed(by_hand: ByHand) -> None:
+    assert told_of(by_hand, 10, 499) == [1] * 499
+    assert told_of(by_hand, 10, 564) == [1] * 500 + [32] * 2, "from then on at once, not after half a second"
+    assert told_of(by_hand, 10, 800) == [32] * 25
     assert told_of(by_hand, SLOW_NS, 30) == [1] * 30
+    assert told_of(by_hand, 10, 20) == [1] * 20, "few again"
 
 
 @pytest.mark.parametrize("wanted", ["nothing", "wants_slow", "is_whole"])
 def test_of_many_that_took_long_too_unless_somebody_wants_them_all(by_hand: ByHand, wanted: str) -> None:
     if wanted != "nothing":
         setattr(by_hand.watch, wanted, True)
-    assert told_of(by_hand, SLOW_NS, 600) == [1] * 600
-    assert told_of(by_hand, SLOW_NS, 800) == ([8] * 100 if wanted == "nothing" else [1] * 800)
+    assert told_of(by_hand, SLOW_NS, 499) == [1] * 499
+    all_of_them = wanted != "nothing"
+    assert told_of(by_hand, SLOW_NS, 564) == ([1] * 564 if all_of_them else [1] * 500 + [32] * 2)
+    assert told_of(by_hand, SLOW_NS, 800) == ([1] * 800 if all_of_them else [32] * 25)
 
 
 # Muting

@@ -7,7 +7,8 @@ flexible, 10 tells where the leader of a refused partition is, 13 names topics b
 import struct
 import uuid
 from collections.abc import Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from ottla.broker.handlers.common.leader_hints import LeaderHint, pack_endpoints, pack_leader
 from ottla.broker.handlers.context import Raw
@@ -33,7 +34,7 @@ _WITHOUT_LOG_START = frozenset({
 })  # fmt: skip
 
 
-class PartitionOutcome(NamedTuple):
+class PartitionOutcome(msgspec.Struct):
     partition: int
     error_code: int
     base_offset: int
@@ -52,7 +53,7 @@ def failed(index: int, error: ApiError, log_start_offset: int = -1) -> Partition
     )  # fmt: skip
 
 
-class TopicOutcome(NamedTuple):
+class TopicOutcome(msgspec.Struct):
     name: str
     topic_id: uuid.UUID
     partitions: list[PartitionOutcome]
@@ -62,11 +63,12 @@ def pack(version: int, topics: list[TopicOutcome]) -> Raw:
     errors: list[int] = []
     flexible = version >= _FLEXIBLE_FROM
     out = bytearray(_count(len(topics), flexible))
-    for name, topic_id, partitions in topics:
+    for topic in topics:
+        partitions = topic.partitions
         if version >= _TOPIC_IDS_FROM:
-            out += topic_id.bytes
+            out += topic.topic_id.bytes
         else:
-            encoded = name.encode()
+            encoded = topic.name.encode()
             out += unsigned(len(encoded) + 1) if flexible else _INT16.pack(len(encoded))
             out += encoded
         out += _count(len(partitions), flexible)
@@ -92,15 +94,17 @@ def _count(count: int, flexible: bool) -> bytes:
 
 
 def _pack_partition(out: bytearray, version: int, outcome: PartitionOutcome, flexible: bool) -> None:
-    partition, error_code, base_offset, append_time_ms, log_start_offset, message, leader, record_errors = outcome
     if version < 5:
-        out += _V3.pack(partition, error_code, base_offset, append_time_ms)
+        out += _V3.pack(outcome.partition, outcome.error_code, outcome.base_offset, outcome.log_append_time_ms)
         return
-    out += _V5.pack(partition, error_code, base_offset, append_time_ms, log_start_offset)
+    out += _V5.pack(
+        outcome.partition, outcome.error_code, outcome.base_offset, outcome.log_append_time_ms,
+        outcome.log_start_offset,
+    )  # fmt: skip
     if version < 8:
         return
-    if version < _LEADER_HINTS_FROM:
-        leader = None
+    message, record_errors = outcome.error_message, outcome.record_errors
+    leader = outcome.leader if version >= _LEADER_HINTS_FROM else None
     if message is None and leader is None:
         out += _NO_RECORD_ERRORS_OR_MESSAGE_FLEXIBLE if flexible else _NO_RECORD_ERRORS_OR_MESSAGE
         return

@@ -11,6 +11,8 @@ lead of the partition is: then it is the new leader who has to be asked.
 from collections.abc import Awaitable, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from ottla.broker.coordination.transactions.events import TransactionalWrite
 from ottla.broker.handlers.context import Broker
 from ottla.broker.replication.partition import Partition
@@ -37,7 +39,7 @@ RETRIED_AS_TOO_FEW_REPLICAS = frozenset(
 """Codes that producers do not expect from a partition. NOT_ENOUGH_REPLICAS makes all of them simply try again."""
 
 
-class Target(NamedTuple):
+class Target(msgspec.Struct):
     """One partition's part of the request, and the partition or why there is none."""
 
     data: PartitionProduceData
@@ -82,10 +84,11 @@ def verify(
 def _transactional_batches(targets: Targets) -> list[_Batch]:
     found = []
     for parts in targets:
-        for data, partition in parts:
-            if isinstance(partition, Partition) and data.records:
+        for target in parts:
+            partition, records = target.partition, target.data.records
+            if isinstance(partition, Partition) and records:
                 try:
-                    header = read_header(data.records)
+                    header = read_header(records)
                 except CorruptBatch:
                     continue  # appending meets the same error and answers it
                 if header.is_transactional and header.producer_id >= 0:
