@@ -2,7 +2,7 @@
 
 Kafka's measure: what is shown of clients' quotas, and what new connections are held up by. There are `windows` samples
 of `window_ms` each, and one more that is about to leave. The window in force begins with the oldest sample, and is
-never shorter than all full samples but one: who comes back after a pause may use ten seconds' worth at once, not eleven.
+never shorter than all full samples but one: who comes back may use ten seconds' worth at once, not eleven.
 """
 
 NOTHING_TO_FORGET = 2**63
