@@ -41,7 +41,7 @@ class Nursery:
                 if key.fd == 0:
                     if not os.read(0, 1):
                         return
-                elif key.fileobj in self.selector.get_map():  # else the turn before was its end
+                elif self.selector.get_map().get(key.fd) is key:  # else what came before it in this turn was its end
                     key.data()
 
     def _admit(self) -> None:

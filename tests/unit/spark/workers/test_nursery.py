@@ -84,3 +84,25 @@ def test_its_standard_input_ends_with_that_of_the_process(tmp_path: Path) -> Non
         asked.stdin.close()
         assert asked.wait(30) == 0
         assert not lives(pid)
+
+
+def is_gone(pid: int) -> bool:
+    """Ended, whether or not its parent knows yet."""
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].startswith("Z")
+
+
+@pytest.mark.parametrize("first", ["the fork", "who waits for it"])
+def test_both_can_go_at_once_and_others_are_served(
+    nursery: "subprocess.Popen[bytes]", tmp_path: Path, first: str
+) -> None:
+    """On a busy machine it hears of both in the same moment, of one that it has let go of already."""
+    with daemon(tmp_path) as asked:
+        assert asked.stdout is not None
+        pid = json.loads(asked.stdout.readline())[4]
+        nursery.send_signal(signal.SIGSTOP)
+        victims = [pid, asked.pid] if first == "the fork" else [asked.pid, pid]
+        for victim in victims:
+            os.kill(victim, signal.SIGKILL)
+            wait_until(lambda victim=victim: is_gone(victim), "it is gone")
+        nursery.send_signal(signal.SIGCONT)
+    test_it_is_the_process_that_asked(tmp_path)
