@@ -1,5 +1,6 @@
 """A daemon of Python workers that is a fork of the nursery: the process that Spark started, but for its imports."""
 
+import functools
 import json
 import os
 import signal
@@ -103,6 +104,6 @@ def test_both_can_go_at_once_and_others_are_served(
         victims = [pid, asked.pid] if first == "the fork" else [asked.pid, pid]
         for victim in victims:
             os.kill(victim, signal.SIGKILL)
-            wait_until(lambda victim=victim: is_gone(victim), "it is gone")
+            wait_until(functools.partial(is_gone, victim), "it is gone")
         nursery.send_signal(signal.SIGCONT)
     test_it_is_the_process_that_asked(tmp_path)
