@@ -153,6 +153,7 @@ def test_records_topics_settings_and_groups(mirrors: Mirrors) -> None:
     assert synced[OffsetSync(first, 1, 0, 0).key()] == OffsetSync(first, 1, 0, 0).value()
     assert settings_of(both.west, f"east.{first}")["retention.ms"] == "-1"
     assert f"settings of {first} that stay behind: min.insync.replicas" in mirrors.said
+    assert not [text for text in mirrors.said if "retention.ms" in text], "it had them from the first moment on"
 
     # Later: a topic and a partition that were not there, a setting that was taken back, a group that went on.
     second = both.topic(both.east, f"{name}.second")

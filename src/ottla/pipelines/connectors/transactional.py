@@ -3,7 +3,7 @@
 What a sink has to offer for that is here, and the runner asks for nothing else: it knows no connector by its class.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -51,8 +51,8 @@ class CopyingSink(Protocol):
     Its rows have a column `source_offset` more, and the batch's positions are kept by the target's partitions.
     """
 
-    def prepare(self, target: Mapping[str, str], read: Collection[TopicPartition]) -> None:
-        """See to it that the partitions are there that these are written to. `target` are a client's settings."""
+    def prepare(self, clients: Callable[[str], Mapping[str, str]], read: Collection[TopicPartition]) -> None:
+        """See to it that the partitions are there that these are written to. `clients` are settings by cluster."""
 
     def written_to(self, partition: TopicPartition) -> TopicPartition: ...
 

@@ -1,6 +1,6 @@
 """The end of a flow: records as they are, under the target's names, with a note of where each went."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -76,11 +76,11 @@ class MirrorSink:
 
     # What the runner asks of a sink that copies.
 
-    def prepare(self, target: Mapping[str, str], read: Collection[TopicPartition]) -> None:
+    def prepare(self, clients: Callable[[str], Mapping[str, str]], read: Collection[TopicPartition]) -> None:
         self._sources = {self.written_to(partition): partition for partition in read}
         if self._sources.keys() <= self._ready:
             return
-        ensure_topics(target, self._flow, self._sources)
+        ensure_topics(clients(self._flow.source), clients(self._flow.target), self._flow, self._sources)
         self._ready |= self._sources.keys()
 
     def written_to(self, partition: TopicPartition) -> TopicPartition:

@@ -22,16 +22,26 @@ from ottla.spark.copying.words import SETTING as MIRROR_SOURCE
 COMPACT = {"cleanup.policy": "compact"}
 
 
-def ensure_topics(target: Mapping[str, str], flow: Flow, wanted: Iterable[TopicPartition]) -> None:
-    """Before a batch is written: all its partitions are there, and the topic that notes where records went."""
-    loop.run(_ensure(shared_cluster(client_settings(target)), flow, [*wanted]))
+def ensure_topics(
+    source: Mapping[str, str], target: Mapping[str, str], flow: Flow, wanted: Mapping[TopicPartition, TopicPartition]
+) -> None:
+    """Before a batch is written: all its partitions are there, and the topic that notes where records went.
+
+    `wanted` are partitions of the target, with those of the source that they are copies of.
+    """
+    original, copy = (shared_cluster(client_settings(each)) for each in (source, target))
+    loop.run(_ensure(original, copy, flow, wanted))
 
 
-async def _ensure(cluster: Cluster, flow: Flow, wanted: list[TopicPartition]) -> None:
+async def _ensure(
+    source: Cluster, cluster: Cluster, flow: Flow, wanted: Mapping[TopicPartition, TopicPartition]
+) -> None:
     listed = {topic.name: len(topic.partitions) for topic in await admin.list_topics(cluster)}
     work = topic_work(wanted, listed)
+    originals = {here.topic: there.topic for here, there in wanted.items() if here.topic in work.make}
+    settings = await _settings(source, set(originals.values())) if flow.settings else {}
     for topic, partitions in work.make.items():
-        await make_topic(cluster, flow, topic, partitions)
+        await _make_copy(cluster, flow, topic, partitions, settings.get(originals[topic], {}))
     for topic, partitions in work.widen.items():
         await admin.create_partitions(cluster, topic, partitions)
     if naming.map_topic(flow) not in listed:
@@ -47,6 +57,18 @@ async def make_topic(
     except ApiError as error:
         if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:  # somebody was quicker
             raise
+
+
+async def _make_copy(cluster: Cluster, flow: Flow, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
+    """With the settings of the original from the first moment on: by the target's own retention, or cleaner, records
+    could go that the source still has."""
+    wanted = {name: value for name, value in settings.items() if name not in {*flow.exclude_settings, MIRROR_SOURCE}}
+    try:
+        await make_topic(cluster, flow, topic, partitions, wanted)
+    except ApiError as error:
+        if error.code != ErrorCode.INVALID_CONFIG:
+            raise
+        await make_topic(cluster, flow, topic, partitions)  # the target knows not all of them: `keep_settings` says so
 
 
 async def ensure_compacted(cluster: Cluster, flow: Flow, topic: str) -> None:

@@ -239,7 +239,7 @@ class BatchWork:
         positions = self._notes.offsets(spark, batch_id)
         copying = next((sink for _, sink in self._sinks if isinstance(sink, CopyingSink)), None)
         if copying is not None:
-            copying.prepare(self._deployment.kafka(self._query.target_cluster), positions)
+            copying.prepare(self._deployment.kafka, positions)
         crosses = self._query.crosses_clusters
         group, offsets = (self._query.group, {} if crosses else positions)
         if copying is not None:  # then the target has partitions by which it can keep them
