@@ -1,5 +1,6 @@
 """A JVM that commands share: what each has for itself, and what is left when one of them, or the driver, is killed."""
 
+import functools
 import os
 import signal
 import subprocess
@@ -24,7 +25,7 @@ CALLER = """
 import sys
 from ottla.spark.resident.caller import lease, session_in
 lent = lease()
-with session_in(lent, own_workers=True) as spark:
+with session_in(lent, own_workers=sys.argv[2] == "own") as spark:
     spark.range(int(sys.argv[1])).mapInArrow(lambda batches: batches, "id LONG").createTempView("mine")
     print(lent.number, spark.sql("SELECT count(*) FROM mine").collect()[0][0], flush=True)
     sys.stdin.readline()
@@ -38,9 +39,9 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @contextmanager
-def caller(rows: int) -> Iterator["subprocess.Popen[str]"]:
+def caller(rows: int, workers: str = "own") -> Iterator["subprocess.Popen[str]"]:
     process = subprocess.Popen(
-        [sys.executable, "-c", CALLER, str(rows)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", CALLER, str(rows), workers], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     with process:
         try:
@@ -66,6 +67,10 @@ def workers_of(number: str) -> list[int]:
     return found
 
 
+def _has_no_workers(number: str) -> bool:
+    return not workers_of(number)
+
+
 def test_two_commands_at_once_and_what_is_left_of_one_that_is_killed(spark: SparkSession, alone: Path) -> None:
     with serving(spark, alone), caller(3) as one, caller(5) as other:
         (first, three), (second, five) = said(one).split(), said(other).split()
@@ -80,12 +85,23 @@ def test_two_commands_at_once_and_what_is_left_of_one_that_is_killed(spark: Spar
         wait_until(tracker.getActiveJobsIds, "its long job runs", seconds=PATIENCE_S)
         one.kill()
         wait_until(lambda: not tracker.getActiveJobsIds(), "its job is cancelled", seconds=PATIENCE_S)
-        wait_until(lambda: not workers_of(first), "its workers end", seconds=PATIENCE_S)
+        wait_until(lambda: _has_no_workers(first), "its workers end", seconds=PATIENCE_S)
         assert other.stdin is not None
         print(file=other.stdin, flush=True)
         wait_until(tracker.getActiveJobsIds, "the other one goes on", seconds=PATIENCE_S)
     assert spark.range(2).count() == 2
     assert lease() is None  # it has ended, and its socket with it
+
+
+def test_workers_of_a_command_that_has_ended_are_no_others(spark: SparkSession, alone: Path) -> None:
+    """What they are told by would stay in the settings of the JVM, and the next command would find them dead."""
+    with serving(spark, alone):
+        for rows, workers in ((3, "own"), (4, "shared"), (5, "shared")):
+            with caller(rows, workers) as process:
+                number, counted = said(process).split()
+                assert counted == str(rows)
+                assert bool(workers_of(number)) is (workers == "own")
+            wait_until(functools.partial(_has_no_workers, number), "its workers end", seconds=PATIENCE_S)
 
 
 def test_who_is_served_and_when_it_ends(spark: SparkSession, alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:

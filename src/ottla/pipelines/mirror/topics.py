@@ -1,5 +1,6 @@
 """Topics of the target as a flow needs them: made, widened, their settings kept in step. `deciding` decides."""
 
+import contextlib
 from collections.abc import Iterable, Mapping
 
 from ottla.client import admin
@@ -39,7 +40,10 @@ async def _ensure(
     listed = {topic.name: len(topic.partitions) for topic in await admin.list_topics(cluster)}
     work = topic_work(wanted, listed)
     originals = {here.topic: there.topic for here, there in wanted.items() if here.topic in work.make}
-    settings = await _settings(source, set(originals.values())) if flow.settings else {}
+    settings: Mapping[str, Mapping[str, str]] = {}
+    if flow.settings:
+        with contextlib.suppress(ApiError):  # no right to read them, or a topic that is gone: `keep_settings` says so
+            settings = await _settings(source, set(originals.values()))
     for topic, partitions in work.make.items():
         await _make_copy(cluster, flow, topic, partitions, settings.get(originals[topic], {}))
     for topic, partitions in work.widen.items():

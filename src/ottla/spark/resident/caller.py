@@ -133,8 +133,12 @@ def _session(gateway: Any, number: int, *, own_workers: bool) -> SparkSession:
     there = sessions.getDefaultSession().get().newSession()
     java_context = gateway.jvm.JavaSparkContext.fromSparkContext(there.sparkContext())
     environment = {WORKERS_OF: str(number)} if own_workers else {}
+    # A copy of the settings: PySpark writes the environment into them, and the next command would get it from there.
     context = SparkContext(
-        conf=SparkConf(_jconf=there.sparkContext().conf()), gateway=gateway, jsc=java_context, environment=environment
+        conf=SparkConf(_jconf=there.sparkContext().getConf()),
+        gateway=gateway,
+        jsc=java_context,
+        environment=environment,
     )
     context.addJobTag(TAG.format(number))
     return SparkSession(context, there)

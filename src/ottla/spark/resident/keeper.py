@@ -6,6 +6,7 @@ here. Its connection to the keeper is its lease: when that ends, however it ends
 
 import contextlib
 import fcntl
+import itertools
 import os
 import selectors
 import signal
@@ -31,6 +32,10 @@ WORKERS_OF = "RESIDENT_LEASE"
 """In the environment of Python workers that were started for one lease alone."""
 
 
+_numbers = itertools.count(1)
+"""Of this process's leases. Spark never forgets the workers of one: another must not have its number."""
+
+
 class AlreadyKept(Exception):
     """Another process keeps such a JVM, or is about to."""
 
@@ -44,6 +49,7 @@ class Lending:
     since: float = 0.0
     """The last time that somebody came or went."""
     granted: int = 0
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     current: set[int] = field(default_factory=set)
     ending: bool = False
 
@@ -52,9 +58,10 @@ class Lending:
         if self.ending or self.granted >= self.leases_max:
             return None
         self.granted += 1
-        self.current.add(self.granted)
+        number = next(self.numbers)
+        self.current.add(number)
         self.since = now
-        return self.granted
+        return number
 
     def end(self, lease: int, now: float) -> None:
         self.current.discard(lease)
@@ -78,7 +85,7 @@ class Keeper:
         self._folder = folder
         self._key = key
         self._start = start
-        self._lending = Lending(idle_seconds)
+        self._lending = Lending(idle_seconds, numbers=_numbers)
         self._selector = selectors.DefaultSelector()
         self._leases: dict[socket.socket, int] = {}
 
