@@ -42,6 +42,15 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
+def unlucky(end: str) -> str:
+    """A file with a test that ends so, and knows whether it runs for the first time; `ran` is left beside it."""
+    return (
+        "import os, pathlib, signal\ndef test_b():\n"
+        "    mark = pathlib.Path(__file__).with_name('ran')\n    first = not mark.exists()\n    mark.touch()\n"
+        f"    {end}\n"
+    )
+
+
 def test_every_file_is_in_one_group(runner: ModuleType) -> None:
     counted = Counter(file for group in runner.groups() for file in group.files)
     assert set(counted) == {str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py")}
@@ -78,13 +87,8 @@ def test_what_failed_comes_last_and_everything_is_counted(
 def test_what_fails_once_is_run_again_alone_and_named(
     runner: ModuleType, elsewhere: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    unlucky = (
-        "import pathlib\ndef test_b():\n"
-        "    mark = pathlib.Path(__file__).with_name('ran')\n    first = not mark.exists()\n    mark.touch()\n"
-        "    assert not first\n"
-    )
     write(elsewhere / "unit/test_a.py", "def test_a(): pass\n")
-    write(elsewhere / "new/test_b.py", unlucky)
+    write(elsewhere / "new/test_b.py", unlucky("assert not first"))
     assert runner.main([]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[-2:] == [
@@ -109,12 +113,7 @@ def test_a_process_that_dies_is_a_failure(
 def test_a_process_that_a_client_library_took_with_it_runs_again(
     runner: ModuleType, elsewhere: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    crash = (
-        "import os, pathlib, signal\ndef test_b():\n"
-        "    mark = pathlib.Path(__file__).with_name('ran')\n    first = not mark.exists()\n    mark.touch()\n"
-        "    first and os.kill(os.getpid(), signal.SIGSEGV)\n"
-    )
-    write(elsewhere / "new/test_b.py", crash)
+    write(elsewhere / "new/test_b.py", unlucky("first and os.kill(os.getpid(), signal.SIGSEGV)"))
     assert runner.main([]) == 0
     out = capsys.readouterr().out
     assert "new failed: exit code -11" in out

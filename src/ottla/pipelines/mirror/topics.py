@@ -66,9 +66,8 @@ async def make_topic(
 async def _make_copy(cluster: Cluster, flow: Flow, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
     """With the settings of the original from the first moment on: by the target's own retention, or cleaner, records
     could go that the source still has."""
-    wanted = {name: value for name, value in settings.items() if name not in {*flow.exclude_settings, MIRROR_SOURCE}}
     try:
-        await make_topic(cluster, flow, topic, partitions, wanted)
+        await make_topic(cluster, flow, topic, partitions, settings_work(settings, {}, _kept(flow)).set)
     except ApiError as error:
         if error.code != ErrorCode.INVALID_CONFIG:
             raise
@@ -117,7 +116,7 @@ async def keep_settings(source: Cluster, target: Cluster, flow: Flow, clusters: 
     pairs = await mirrored_pairs(source, target, flow, clusters)
     ours, theirs = await _settings(source, pairs), await _settings(target, pairs.values())
     said = []
-    kept = {*flow.exclude_settings, MIRROR_SOURCE}
+    kept = _kept(flow)
     for here, remote in pairs.items():
         work = settings_work(ours[here], theirs[remote], kept)
         if work:
@@ -132,6 +131,11 @@ async def keep_settings(source: Cluster, target: Cluster, flow: Flow, clusters: 
         if excluded := left_out(ours[here], flow.exclude_settings):
             said.append(f"settings of {here} that stay behind: {', '.join(excluded)}")
     return said
+
+
+def _kept(flow: Flow) -> set[str]:
+    """Settings that are the target's own."""
+    return {*flow.exclude_settings, MIRROR_SOURCE}
 
 
 async def _settings(cluster: Cluster, topics: Iterable[str]) -> dict[str, dict[str, str]]:
