@@ -87,7 +87,7 @@ def test_apache_kafka_is_copied_batch_for_batch_and_its_standby_promoted(
     places = fill(standby)
     orders = places[0].topic
     path = standby.file(limits={"trigger": "200 ms"})
-    assert not standby.run(path, settings=True)
+    assert not standby.run(path)
     copied, source = standby.cluster("west"), standby.cluster("east")
     for at in places[:2]:
         assert raw(copied, at) == raw(source, at)

@@ -37,6 +37,9 @@ PARTITIONS = 4
 BATCHES = {16: 12, 5_000: 8, 50_000: 5, 500_000: 3}
 """How many batches of a size are measured by default, the first of them included."""
 
+HAND, HAND_HERE = "hand", "hand in our session"
+"""Written by hand: in a session as PySpark comes, or in one like ours (archive of classes, workers that are forks)."""
+
 LINES = {
     "batch_ms": "ms a batch (median without the first)",
     "rows_s": "records/s",
@@ -58,10 +61,12 @@ def run(name: str, job: str, sizes: list[list[int]], arguments: argparse.Namespa
         _prepare(running.bootstrap)
         shutil.copy(ORDERS / "pricing.py", work)
         conf = dict(pair.split("=", 1) for pair in arguments.conf)
-        if name == "hand":
+        by_hand = name in (HAND, HAND_HERE)
+        if by_hand:
             conf["spark.jars"] = spark_connector.jars()
         asked: dict[str, Any] = {
-            "kind": "hand" if name == "hand" else "ottla", "bootstrap": running.bootstrap, "folder": work,
+            "kind": "hand" if by_hand else "ottla", "session": "plain" if name == HAND else "ottla",
+            "bootstrap": running.bootstrap, "folder": work,
             "pipeline": str(ORDERS / "pipeline.yaml"), "sizes": sizes, "conf": conf,
             "job": job,
         }  # fmt: skip
@@ -99,6 +104,7 @@ def main() -> None:
     parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark, for all")
     parser.add_argument("--whole", action="store_true", help="all jobs, all sizes, by hand too; the table of the docs")
     parser.add_argument("--hand", action="store_true", help="also the job by hand with Spark's connector")
+    parser.add_argument("--hand-here", action="store_true", help="also the job by hand in a session like ours")
     parser.add_argument("--against", type=Path, metavar="DIR", help="also the pipelines of another checkout")
     parser.add_argument("--output", type=Path, default=ROOT / "docs", help="folder for what --whole writes (docs)")
     arguments = parser.parse_args()
@@ -108,7 +114,8 @@ def main() -> None:
     if arguments.whole and not arguments.batches and not arguments.rows:
         sizes = [[rows, count] for rows, count in BATCHES.items()]
     by_hand = arguments.hand or arguments.whole
-    names = ["pipeline", *(["before"] if arguments.against else []), *(["hand"] if by_hand else [])]
+    names = ["pipeline", *(["before"] if arguments.against else []), *([HAND] if by_hand else [])]
+    names += [HAND_HERE] if arguments.hand_here else []
     console = Console(width=None if sys.stdout.isatty() else 110)
     everything: dict[str, Taken] = {}
     for job in [EXAMPLE, *JOBS] if arguments.whole else [arguments.job]:

@@ -6,6 +6,7 @@ and seconds of processor time until the first batch was written and from there t
 
 import itertools
 import json
+import os
 import re
 import statistics
 import sys
@@ -130,12 +131,23 @@ KINDS: dict[str, Callable[[SparkSession, dict[str, Any]], StreamingQuery]] = {
 }
 
 
+def _session(asked: dict[str, Any]) -> SparkSession:
+    """Ottla's, as `ottla pipeline run` makes it, or PySpark's as it comes; both shuffle to two partitions."""
+    conf = {"spark.scheduler.mode": "FAIR", "spark.sql.shuffle.partitions": "2", **asked["conf"]}
+    if asked["session"] == "ottla":
+        small = asked["kind"] == "ottla" and all(size <= SMALL_RECORDS for size, _ in asked["sizes"])
+        return build_session("benchmark", "local[2]", conf, short_lived=small)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("benchmark").master("local[2]")
+    for key, value in ({"spark.ui.enabled": "false", "spark.driver.memory": "1g"} | conf).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
 def figures(asked: dict[str, Any]) -> dict[str, Any]:
     """By the number of rows in a batch. All in one session, one size after the other."""
     began = psutil.Process().create_time()
-    conf = {"spark.scheduler.mode": "FAIR", "spark.sql.shuffle.partitions": "2", **asked["conf"]}
-    small = asked["kind"] == "ottla" and all(size <= SMALL_RECORDS for size, _ in asked["sizes"])
-    spark = build_session("benchmark", "local[2]", conf, short_lived=small)  # as `ottla pipeline run` does
+    spark = _session(asked)
     start = {"session_s": time.time() - began}
     calls = Calls()
     feed = events(SEED, sum(size * count for size, count in asked["sizes"]), CUSTOMERS)
@@ -169,10 +181,14 @@ def _one_size(
     reports = [json.loads(report.json()) for report in query._jsq.recentProgress()]
     batches = [report["durationMs"]["triggerExecution"] for report in reports if report["numInputRows"]]
     later = max(1, len(reports) - 1)
+    parts = {key for report in reports for key in report["durationMs"]}
     figures = {
         "all_ms": batches,
         "batch_ms": statistics.median(batches[1:]),
         "rows_s": asked["batch"] * 1000 / statistics.median(batches[1:]),
+        "parts_ms": {
+            key: statistics.median(each["durationMs"].get(key, 0) for each in reports) for key in sorted(parts)
+        },
         "input_rows": sum(report["numInputRows"] for report in reports),
         "jobs": len(jobs) / len(reports),
         "calls": (calls_all - calls_first) / later,

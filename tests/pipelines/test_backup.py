@@ -33,7 +33,6 @@ from ottla.client import admin
 from ottla.client.groups import commit_offsets, group_offsets, list_groups
 from ottla.client.offsets import delete_records
 from ottla.pipelines.backup import store
-from ottla.pipelines.backup.asking import topic_settings
 from ottla.pipelines.backup.batches import Walk
 from ottla.pipelines.backup.manifest import BackupProblem, DamagedBackup, Kind
 from ottla.pipelines.backup.naming import manifest_path
@@ -125,7 +124,7 @@ def test_everything_comes_back_with_groups_at_the_next_record(
             place = loop.run(group_offsets(west, group))[at]
             assert place.metadata == f"of {group}"
             assert first_unread(target, place.offset) == first_unread(source, offsets[at])
-    ours, theirs = (loop.run(topic_settings(cluster, [*topics])) for cluster in (east, west))
+    ours, theirs = (loop.run(admin.topic_settings(cluster, [*topics])) for cluster in (east, west))
     assert ours == theirs
     left = {topic.name for topic in loop.run(admin.list_topics(west)) if "ottla-restore" in topic.name}
     assert not left

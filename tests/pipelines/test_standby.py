@@ -135,6 +135,31 @@ def test_a_source_that_was_made_anew_is_copied_anew_only_if_that_was_asked_for(s
     assert raw(west, At(topic, 0)) == raw(east, At(topic, 0))
 
 
+def test_a_copy_is_made_with_the_settings_of_its_source(clusters: TwoClusters, unique: Callable[[str], str]) -> None:
+    """Before the keeper looks for the first time: the target's own retention could have taken records by then."""
+    name, other = unique("kept"), unique("kept")
+    east, west = (
+        shared_cluster(client_settings({"bootstrap.servers": each})) for each in (clusters.east, clusters.west)
+    )
+    for topic in (name, other):
+        create_topic(clusters.east, topic, 1, {"retention.ms": "-1", "min.insync.replicas": "1"})
+    found = loop.run(resolving.find_partitions(east, Subscription(topics=(name, other))))
+    copies = CopyTo(
+        target={"bootstrap.servers": clusters.west},
+        source_id="east",
+        positions=name,
+        own_settings=("min.insync.replicas",),
+    )
+    first, second = At(name, 0), At(other, 0)
+    loop.run(Preparing(copies, east, west).prepare({first: found[first]}))
+    none = msgspec.structs.replace(copies, own_settings=None)
+    loop.run(Preparing(none, east, west).prepare({second: found[second]}))
+    assert loop.run(admin.topic_settings(west, [name, other])) == {
+        name: {"mirror.source": source_of("east", found[first]), "retention.ms": "-1"},
+        other: {"mirror.source": source_of("east", found[second])},
+    }
+
+
 def test_a_truncated_source_is_known_by_its_leader_epochs(clusters: TwoClusters, unique: Callable[[str], str]) -> None:
     """As after an unclean election: the epoch of the last record that was copied ended before it."""
     name, group = unique("truncated"), unique("positions")

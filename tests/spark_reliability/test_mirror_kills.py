@@ -1,5 +1,7 @@
-"""Mirrors whose driver and whose brokers on either side are killed again and again, under load with transactions."""
+"""Mirrors whose driver and brokers on either side are killed, and whose links are cut, again and again: under load with
+transactions, with compaction and retention at work."""
 
+import contextlib
 import os
 import random
 import signal
@@ -17,6 +19,7 @@ from confluent_kafka import KafkaException, Producer
 from tests.committed import Record, read_committed
 from tests.pipelines.standbys import Load, raw, values
 from tests.spark.feeding import create_topic
+from tests.spark_reliability.numbered import CLEANING, COMPACTED, EXPIRING, CopyReader, Numbered, leads_to, problems
 
 from ottla.client.cluster import Cluster
 from ottla.client.groups import commit_offsets, group_offsets
@@ -27,14 +30,19 @@ from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
 from ottla.spark.reading import resolving
 from ottla.testing import RunningBroker, broker
+from ottla.testing.links import Links
 from ottla.testing.load import quiet
+from ottla.testing.running import SettingValue
 from ottla.testing.waiting import wait_until
 
 LONG = os.environ.get("OTTLA_SOAK") == "1"
 KILLS = int(os.environ.get("OTTLA_SOAK_KILLS", "20"))
-"""Of each: the driver, the source's broker, the target's."""
+"""Of each: the driver, the source's broker, the target's; and so often each of the mirror's two links is cut."""
 MAIN = "import sys; from ottla.cli.main import main; sys.exit(main())"
-TOPIC, GROUP = "orders", "shop"
+TOPIC, LATEST, RECENT, GROUP = "orders", "latest", "recent", "shop"
+CLIENT = {"request.timeout.ms": "5000"}
+"""Of the mirror, so that a link that is cut is noticed."""
+EAST, WEST = 1, 2
 PROGRESS_S_MAX = 180.0
 
 
@@ -74,6 +82,10 @@ class Mirroring:
     def log(self) -> Path:
         return self.path.with_suffix(".log")
 
+    @property
+    def runs(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
     def start(self) -> None:
         words = ["mirror", str(self.path), "--state-dir", str(self.path.parent / "state"), "--master", "local[2]"]
         with self.log.open("ab") as output:
@@ -90,11 +102,52 @@ class Mirroring:
 
 
 @dataclass
+class Link:
+    """Between the mirror and one of the clusters. While it is cut it holds back everything, and closes nothing."""
+
+    links: Links
+    number: int
+
+    def cut(self) -> None:
+        self.links.cut_off(self.number)
+
+    def heal(self) -> None:
+        self.links.heal()
+
+
+@dataclass
+class Aside:
+    """A topic beside the one with transactions: what was written to it, and what came of that."""
+
+    topic: str
+    load: Numbered
+    copy: CopyReader
+
+    @property
+    def written(self) -> dict[int, int]:
+        return self.load.written
+
+    @property
+    def came(self) -> list[tuple[int, int]]:
+        return self.copy.came
+
+    def is_copied(self) -> bool:
+        return bool(self.came) and self.came[-1][1] == max(self.written.values())
+
+    def was_behind(self, source: int, target: int) -> bool:
+        """Whether this is an end that the copy had, when the group had read more than that in the source."""
+        read = [number for at, number in self.came if at < target]
+        return not read or read[-1] < sum(1 for at in self.written if at < source)
+
+
+@dataclass
 class Kills:
     """Two clusters, a mirror between them, and load on the first."""
 
     east: RunningBroker
     west: RunningBroker
+    links: Links
+    asides: list[Aside]
     mirroring: Mirroring
     target: str
     chance: random.Random
@@ -104,36 +157,86 @@ class Kills:
     """Where it was seen in the target, and where it stood in the source then."""
 
     def run(self, kills: int) -> Load:
-        victims: list[RunningBroker | Mirroring] = [self.east, self.west, self.mirroring] * kills
+        links = [Link(self.links, number) for number in (EAST, WEST)]
+        victims: list[RunningBroker | Mirroring | Link] = [self.east, self.west, self.mirroring, *links] * kills
         self.chance.shuffle(victims)
         self.mirroring.start()
-        with LastingLoad(self.east.bootstrap, TOPIC, patience_ms=300_000) as load:
+        with contextlib.ExitStack() as running:
+            load = running.enter_context(LastingLoad(self.east.bootstrap, TOPIC, patience_ms=300_000))
+            for aside in self.asides:
+                running.enter_context(aside.load)
             for victim in victims:
                 self._wait_for_progress(load)
                 self._move_group()
-                victim.kill()
-                victim.start()
+                self._strike(victim, load)
             self._wait_for_progress(load)
         self._move_group()
         return load
 
+    def _strike(self, victim: "RunningBroker | Mirroring | Link", load: Load) -> None:
+        if isinstance(victim, Link):
+            wanted = len(load.acked) + self.chance.randint(50, 3_000)
+            victim.cut()
+            wait_until(lambda: len(load.acked) >= wanted, "records come in", seconds=PROGRESS_S_MAX, pause=0.05)
+            victim.heal()
+        else:
+            victim.kill()
+            victim.start()
+
     def _wait_for_progress(self, load: Load) -> None:
         """Records come in, and the mirror copies: what is killed next is at work."""
         wanted, copied = len(load.acked) + self.chance.randint(20, 200), sum(self.ends("west").values())
-        said = f"the mirror goes on; see {self.mirroring.log}"
-        wait_until(
-            lambda: len(load.acked) >= wanted and sum(self.ends("west").values()) > copied, said,
-            seconds=PROGRESS_S_MAX, pause=0.1,
-        )  # fmt: skip
+
+        def has_gone_on() -> bool:
+            assert self.mirroring.runs, self.mirroring.log.read_text()
+            return len(load.acked) >= wanted and sum(self.ends("west").values()) > copied
+
+        wait_until(has_gone_on, f"the mirror goes on; see {self.mirroring.log}", seconds=PROGRESS_S_MAX, pause=0.1)
 
     def _move_group(self) -> None:
         """On to any place; and what the target says of it by now is noted."""
-        for at, end in self.ends("east").items():
+        asides = [At(aside.topic, 0) for aside in self.asides]
+        beside = loop.run(resolving.latest(self.cluster("east"), asides, committed=True))
+        for at, end in (self.ends("east") | beside).items():
             before = self.places.setdefault(at, [0])[-1]
             self.places[at].append(self.chance.randint(before, end))
         loop.run(commit_offsets(self.cluster("east"), GROUP, {at: known[-1] for at, known in self.places.items()}))
-        newest = {at.partition: known[-1] for at, known in self.places.items()}
-        self.translated += [(at, offset, newest[at.partition]) for at, offset in self.group().items()]
+        newest = {self.there(at): known[-1] for at, known in self.places.items()}
+        self.translated += [(at, offset, newest[at]) for at, offset in self.group().items()]
+
+    def there(self, at: At) -> At:
+        """Its copy."""
+        return At(self.target.removesuffix(TOPIC) + at.topic, at.partition)
+
+    def of_orders(self) -> dict[At, list[int]]:
+        return {at: known for at, known in self.places.items() if at.topic == TOPIC}
+
+    def check_asides(self, *, same_offsets: bool) -> None:
+        """Everything came, once and in order, whatever was cleaned or went meanwhile; and groups stood right."""
+        for aside in self.asides:
+            wait_until(aside.is_copied, f"{aside.topic} is copied", seconds=300)
+            compacted = aside.topic == LATEST
+            assert problems(aside.written, aside.came, compacted=compacted, same_offsets=same_offsets) == []
+            self._check_group(aside)
+        wait_until(self._has_expired, "retention has been there", seconds=600, pause=0.5)
+        left = len(read_committed(self.east.bootstrap, LATEST, 0))
+        assert left < len(self.asides[0].written), "the cleaner has been there"
+
+    def _has_expired(self) -> bool:
+        return loop.run(resolving.earliest(self.cluster("east"), [At(RECENT, 0)])) != {At(RECENT, 0): 0}
+
+    def _check_group(self, aside: Aside) -> None:
+        here = At(aside.topic, 0)
+        there, known = self.there(here), self.places[here]
+        for place, offset, newest in self.translated:
+            if place == there:
+                exact = any(leads_to(aside.written, aside.came, source, offset) for source in known)
+                assert exact or aside.was_behind(newest, offset), (place, offset)
+
+        def is_at_the_last() -> bool:
+            return leads_to(aside.written, aside.came, known[-1], self.group()[there])
+
+        wait_until(is_at_the_last, f"the group is exactly where it is in {aside.topic}", seconds=60, pause=0.5)
 
     def group(self) -> dict[At, int]:
         """In the target."""
@@ -153,18 +256,41 @@ class Kills:
             return {}  # it has just been killed
 
 
+def _linked(links: Links, number: int) -> dict[str, SettingValue]:
+    return {"node.id": number, **CLEANING, **links.settings(number)}
+
+
 @contextmanager
 def killing(folder: Path, flow: dict[str, object], target: str) -> Iterator[Kills]:
-    with broker() as east, broker() as west:
+    links = Links([EAST, WEST], for_clients=True)
+    with contextlib.closing(links), broker(_linked(links, EAST)) as east, broker(_linked(links, WEST)) as west:
         create_topic(east.bootstrap, TOPIC, 2, None)
+        create_topic(east.bootstrap, LATEST, 1, COMPACTED)
+        create_topic(east.bootstrap, RECENT, 1, EXPIRING)
+        prefix = target.removesuffix(TOPIC)
+        asides = [
+            Aside(each, Numbered(east.bootstrap, each), CopyReader(west.bootstrap, f"{prefix}{each}"))
+            for each in (LATEST, RECENT)
+        ]
         path = folder / "mirror.yaml"
-        clusters = {name: {"bootstrap": each.bootstrap} for name, each in (("east", east), ("west", west))}
-        own = {"from": "east", "to": "west", "topics": TOPIC, "groups": GROUP, "group_interval": "500 ms", **flow}
+        clusters = {
+            name: {"bootstrap": links.address(number), "client": CLIENT}
+            for name, number in (("east", EAST), ("west", WEST))
+        }
+        own: dict[str, object] = {
+            "from": "east",
+            "to": "west",
+            "topics": [TOPIC, LATEST, RECENT],
+            "groups": GROUP,
+            "group_interval": "500 ms",
+        }
+        own |= flow
         settings = {"trigger": "100 ms"}
         path.write_text(yaml.safe_dump({"name": "m", "clusters": clusters, "flows": [own], "limits": settings}))
         mirroring = Mirroring(path)
         try:
-            yield Kills(east, west, mirroring, target, random.Random(17))
+            with asides[0].copy, asides[1].copy:
+                yield Kills(east, west, links, asides, mirroring, target, random.Random(17))
         finally:
             mirroring.kill()
 
@@ -192,6 +318,7 @@ def test_a_standby_has_the_same_batches_after_every_kill(tmp_path: Path) -> None
             assert offset in kills.places[at] or offset < newest, (
                 "it stands where it stood, or where the copy ended then"
             )
+        kills.check_asides(same_offsets=True)
         last = {at: known[-1] for at, known in kills.places.items()}
         wait_until(lambda: kills.group() == last, "the group is where it is in the source", seconds=60, pause=0.5)
     assert load.committed
@@ -219,6 +346,7 @@ def test_a_mirror_has_every_record_once_and_groups_at_the_next_one_after_every_k
             assert [each.content() for each in theirs] == [each.content() for each in ours]
         assert set(load.acked) <= {each.value for each in both[0][1]}
         _check_groups(kills, both)
+        kills.check_asides(same_offsets=False)
     assert load.committed
     print(_told(kills, load, ends, started))
 
@@ -227,10 +355,13 @@ def _check_groups(kills: Kills, both: dict[int, tuple[list[Record], list[Record]
     """Wherever the group was seen in the target, it had read there what it had read at one of its places; or, where it
     was ahead of the mirror, all that was copied by then. Never is it behind a record that it has not read."""
     had_read = {
-        at.partition: {unread(both[at.partition][0], offset) for offset in known} for at, known in kills.places.items()
+        at.partition: {unread(both[at.partition][0], offset) for offset in known}
+        for at, known in kills.of_orders().items()
     }
     assert kills.translated
     for at, offset, newest in kills.translated:
+        if at.topic != kills.target:
+            continue
         ours, theirs = both[at.partition]
         read = unread(theirs, offset)
         assert read in had_read[at.partition] or read < unread(ours, newest), (at, offset)
@@ -240,7 +371,7 @@ def _check_groups(kills: Kills, both: dict[int, tuple[list[Record], list[Record]
         return all(
             (place := found.get(At(kills.target, at.partition))) is not None
             and unread(both[at.partition][1], place) == unread(both[at.partition][0], known[-1])
-            for at, known in kills.places.items()
+            for at, known in kills.of_orders().items()
         )
 
     wait_until(is_at_the_last, "the group is exactly where it is in the source", seconds=60, pause=0.5)
@@ -248,7 +379,9 @@ def _check_groups(kills: Kills, both: dict[int, tuple[list[Record], list[Record]
 
 def _told(kills: Kills, load: Load, ends: dict[At, int], started: float) -> str:
     seconds, places = time.monotonic() - started, len(kills.translated)
+    beside = ", ".join(f"{len(each.written)} {each.topic}" for each in kills.asides)
     return (
-        f"\n{KILLS} kills of the driver and of each broker in {seconds:.0f} s: {sum(ends.values())} offsets, "
+        f"\n{KILLS} kills of the driver and of each broker, {KILLS} cuts of each link, in {seconds:.0f} s: "
+        f"{sum(ends.values())} offsets, {beside}, "
         f"{len(load.acked)} acknowledged, {len(load.committed)} transactions, {places} places of a group compared"
     )

@@ -267,6 +267,19 @@ async def describe_configs(
     return found
 
 
+async def topic_settings(cluster: Cluster, topics: Iterable[str]) -> dict[str, dict[str, str]]:
+    """What was set for the topics themselves; defaults and what brokers say are each cluster's own."""
+    described = await describe_configs(cluster, [Resource(ResourceType.TOPIC, topic) for topic in topics])
+    return {
+        resource.name: {
+            config.name: config.value or ""
+            for config in configs
+            if config.config_source == ConfigSource.DYNAMIC_TOPIC_CONFIG
+        }
+        for resource, configs in described.items()
+    }
+
+
 async def alter_configs(
     cluster: Cluster, resource: Resource, *, add: Mapping[str, str] | None = None, delete: Sequence[str] = ()
 ) -> None:

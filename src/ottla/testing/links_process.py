@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 _CHUNK = 262_144
+CLIENTS = -1
+"""In the place of a broker's id: every client."""
 _NODE_ID = re.compile(rb"node\.id=(\d+)")
 
 
@@ -15,6 +17,8 @@ class Relays:
     """Every connection between two brokers, with a gate that is shut while their link is cut."""
 
     def __init__(self) -> None:
+        self.for_clients = False
+        """Whoever connects is a client, and not one of the brokers."""
         self._cut: set[frozenset[int]] = set()
         self._gates: dict[frozenset[int], asyncio.Event] = {}
         self._connections: set[asyncio.Task[None]] = set()
@@ -50,7 +54,7 @@ class Relays:
     async def _relay(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int, own_port: int
     ) -> None:
-        other = broker_with_port(writer.get_extra_info("peername")[1])
+        other = CLIENTS if self.for_clients else broker_with_port(writer.get_extra_info("peername")[1])
         if other is None:
             return  # nobody's link, so nobody could cut it; a broker comes again
         gate = self._gate(frozenset((number, other)))
@@ -114,6 +118,7 @@ async def serve() -> None:
     relays = Relays()
     while line := await asyncio.to_thread(sys.stdin.readline):
         message = json.loads(line)
+        relays.for_clients = message.get("for_clients", relays.for_clients)
         for number, (relay_port, own_port) in zip(message.get("ids", ()), message.get("relays", ()), strict=True):
             await relays.open(number, relay_port, own_port)
         if "cut" in message:

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from ottla.client import admin
 from ottla.client.acls import describe_acls
-from ottla.client.admin import ConfigSource, Resource, ResourceType
 from ottla.client.cluster import Cluster
 from ottla.client.errors import UnsupportedByBroker
 from ottla.client.groups import group_offsets, list_groups
@@ -51,7 +50,7 @@ async def find_topics(cluster: Cluster, wanted: re.Pattern[str]) -> list[FoundTo
         for topic in await admin.list_topics(cluster)
         if not topic.internal and wanted.fullmatch(topic.name) and not re.fullmatch(INTERNAL, topic.name)
     ]
-    configs = await topic_settings(cluster, names)
+    configs = await admin.topic_settings(cluster, names)
     described = await admin.describe_topics(cluster, names)
     places = [TopicPartition(topic.name, each.partition) for topic in described for each in topic.partitions]
     starts = await _offsets(cluster, places, EARLIEST)
@@ -79,21 +78,6 @@ async def _offsets(cluster: Cluster, places: Sequence[TopicPartition], time: int
             raise BackupProblem(f"{at} did not say its offsets: {answer.name}. Try again when it has a leader")
         found[at] = answer
     return found
-
-
-async def topic_settings(cluster: Cluster, topics: Sequence[str]) -> dict[str, dict[str, str]]:
-    """What was set for the topics themselves."""
-    if not topics:
-        return {}
-    described = await admin.describe_configs(cluster, [Resource(ResourceType.TOPIC, topic) for topic in topics])
-    return {
-        resource.name: {
-            config.name: config.value or ""
-            for config in configs
-            if config.config_source == ConfigSource.DYNAMIC_TOPIC_CONFIG
-        }
-        for resource, configs in described.items()
-    }
 
 
 async def _sizes(cluster: Cluster, described: Sequence[admin.TopicDescription]) -> dict[TopicPartition, int]:

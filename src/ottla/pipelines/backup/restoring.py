@@ -20,7 +20,6 @@ from ottla.client.settings import client_settings
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import TopicPartition
 from ottla.pipelines.backup import store
-from ottla.pipelines.backup.asking import topic_settings
 from ottla.pipelines.backup.manifest import BackupProblem, DamagedBackup, Manifest
 from ottla.pipelines.backup.naming import map_topic, restore_group
 from ottla.pipelines.backup.putting_back import PutDone, PutTask, put_back
@@ -158,7 +157,7 @@ async def _found(cluster: Cluster, wanted: list[str]) -> dict[str, FoundTarget]:
     places = [TopicPartition(name, number) for name, numbers in listed.items() for number in numbers]
     starts = await list_offsets(cluster, dict.fromkeys(places, EARLIEST)) if places else {}
     ends = await list_offsets(cluster, dict.fromkeys(places, LATEST)) if places else {}
-    settings = await topic_settings(cluster, [*listed])
+    settings = await admin.topic_settings(cluster, [*listed])
     return {
         name: FoundTarget(
             [

@@ -1,11 +1,11 @@
 """Topics of the target as a flow needs them: made, widened, their settings kept in step. `deciding` decides."""
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from ottla.client import admin
 from ottla.client.acls import create_acls, describe_acls
-from ottla.client.admin import BROKER_DEFAULT, ConfigSource, ResourceType
+from ottla.client.admin import BROKER_DEFAULT, ResourceType, topic_settings
 from ottla.client.admin import Resource as ConfigResource
 from ottla.client.cluster import Cluster
 from ottla.client.settings import client_settings
@@ -43,7 +43,7 @@ async def _ensure(
     settings: Mapping[str, Mapping[str, str]] = {}
     if flow.settings:
         with contextlib.suppress(ApiError):  # no right to read them, or a topic that is gone: `keep_settings` says so
-            settings = await _settings(source, set(originals.values()))
+            settings = await topic_settings(source, set(originals.values()))
     for topic, partitions in work.make.items():
         await _make_copy(cluster, flow, topic, partitions, settings.get(originals[topic], {}))
     for topic, partitions in work.widen.items():
@@ -114,7 +114,7 @@ async def keep_acls(source: Cluster, target: Cluster, flow: Flow, clusters: list
 async def keep_settings(source: Cluster, target: Cluster, flow: Flow, clusters: list[str]) -> list[str]:
     """Bring the settings of all mirrored topics in step; what was changed or left out, in words."""
     pairs = await mirrored_pairs(source, target, flow, clusters)
-    ours, theirs = await _settings(source, pairs), await _settings(target, pairs.values())
+    ours, theirs = await topic_settings(source, pairs), await topic_settings(target, pairs.values())
     said = []
     kept = _kept(flow)
     for here, remote in pairs.items():
@@ -136,18 +136,3 @@ async def keep_settings(source: Cluster, target: Cluster, flow: Flow, clusters: 
 def _kept(flow: Flow) -> set[str]:
     """Settings that are the target's own."""
     return {*flow.exclude_settings, MIRROR_SOURCE}
-
-
-async def _settings(cluster: Cluster, topics: Iterable[str]) -> dict[str, dict[str, str]]:
-    """What was set for the topics themselves; defaults and what brokers say are each cluster's own."""
-    wanted = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
-    if not wanted:
-        return {}
-    return {
-        resource.name: {
-            config.name: config.value or ""
-            for config in configs
-            if config.config_source == ConfigSource.DYNAMIC_TOPIC_CONFIG
-        }
-        for resource, configs in (await admin.describe_configs(cluster, wanted)).items()
-    }

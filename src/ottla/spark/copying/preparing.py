@@ -1,6 +1,7 @@
 """The target before a batch is copied: its topics are there, are copies of these topics, and of what these have now."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Collection, Mapping
 from uuid import UUID
@@ -100,16 +101,41 @@ class Preparing:
         return not any(ends.values())
 
     async def _make(self, topic: str, source: str, count: int) -> None:
+        """With the settings of the source's from the first moment on: by the target's own retention, or cleaner,
+        records could go that the source still has."""
+        try:
+            await self._create(topic, count, await self._copied_settings(topic) | {SETTING: source})
+        except ApiError as error:
+            if error.code is not ErrorCode.INVALID_CONFIG:
+                raise
+            await self._make_without_settings(topic, source, count)  # what it does not know is told by the keeper
+
+    async def _make_without_settings(self, topic: str, source: str, count: int) -> None:
+        try:
+            await self._create(topic, count, {SETTING: source})
+        except ApiError as error:
+            if error.code is not ErrorCode.INVALID_CONFIG:
+                raise
+            raise InvalidOption(
+                f"`offsets: keep` wants a target that is an Ottla cluster; this one says: {error}"
+            ) from error
+
+    async def _copied_settings(self, topic: str) -> dict[str, str]:
+        own = self._copy_to.own_settings
+        if own is None:
+            return {}
+        with contextlib.suppress(ApiError):  # no right to read them: the keeper says so
+            found = await admin.topic_settings(self._source, [topic])
+            return {name: value for name, value in found[topic].items() if name not in {*own, SETTING}}
+        return {}
+
+    async def _create(self, topic: str, count: int, configs: Mapping[str, str]) -> None:
         replicas = self._copy_to.replication_factor or BROKER_DEFAULT
         try:
             await admin.create_topic(
-                self._target, topic, partitions=count, replication_factor=replicas, configs={SETTING: source}
+                self._target, topic, partitions=count, replication_factor=replicas, configs=configs
             )
         except ApiError as error:
-            if error.code is ErrorCode.INVALID_CONFIG:
-                raise InvalidOption(
-                    f"`offsets: keep` wants a target that is an Ottla cluster; this one says: {error}"
-                ) from error
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
 

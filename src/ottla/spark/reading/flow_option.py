@@ -21,6 +21,8 @@ class CopyTo(msgspec.Struct, frozen=True, kw_only=True):
     replication_factor: int | None = None
     clear_on_loss: bool = False
     """Whether a topic is made anew in the target when the source's is another by now; otherwise that is an error."""
+    own_settings: tuple[str, ...] | None = None
+    """What a topic that is made in the target does not get of the source's settings; None for all of them."""
 
 
 class FlowOption(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,7 +25,16 @@ from ottla.spark.errors import DataLoss, InvalidOption
 from ottla.spark.reading import resolving
 from ottla.spark.reading.fetch import read_range
 from ottla.spark.reading.flow_option import NO_FLOW, FlowOption
-from ottla.spark.reading.offsets import OffsetRange, Offsets, StreamOffset, TopicIds, divide, limit_rows, waiting_rows
+from ottla.spark.reading.offsets import (
+    OffsetRange,
+    Offsets,
+    StreamOffset,
+    TopicIds,
+    divide,
+    gather,
+    limit_rows,
+    waiting_rows,
+)
 from ottla.spark.reading.options import BoundKind, ReadOptions, parse_read_options
 from ottla.spark.reading.pacing import share
 
@@ -39,18 +48,17 @@ _HAS_MEMBERS = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERAT
 
 
 class RangePartition(InputPartition):
-    """What one task reads, and how fast it may."""
+    """What one task reads, one range after the other, and how fast it may."""
 
-    def __init__(self, range_: OffsetRange, bytes_per_second: float | None = None) -> None:
-        super().__init__(range_)
+    def __init__(self, ranges: tuple[OffsetRange, ...], bytes_per_second: float | None = None) -> None:
+        super().__init__(ranges)
         self.bytes_per_second = bytes_per_second
 
 
 def _read(partition: InputPartition, options: ReadOptions) -> Iterator[pa.RecordBatch]:
     # Where nothing is to be read Spark still starts one task, with a partition that is None.
-    if partition.value is None:
-        return iter(())
-    return read_range(partition.value, options, getattr(partition, "bytes_per_second", None))
+    for found in partition.value or ():
+        yield from read_range(found, options, getattr(partition, "bytes_per_second", None))
 
 
 class BatchReader(DataSourceReader):
@@ -58,7 +66,7 @@ class BatchReader(DataSourceReader):
         self._options = parse_read_options(options, streaming=False)
 
     def partitions(self) -> list[InputPartition]:
-        return [RangePartition(part) for part in loop.run(self._plan())]
+        return [RangePartition((part,)) for part in loop.run(self._plan())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(partition, self._options)
@@ -133,8 +141,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
         ranges = loop.run(self._plan(start, end))
-        rate = share(self._flow.bytes_per_second, len(ranges))
-        return [RangePartition(part, rate) for part in ranges]
+        tasks = gather(ranges) if self._options.parts_min is None else [(found,) for found in ranges]
+        rate = share(self._flow.bytes_per_second, len(tasks))
+        return [RangePartition(task, rate) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(partition, self._options)

@@ -13,6 +13,7 @@ from ottla.spark.reading.offsets import (
     OffsetRange,
     StreamOffset,
     divide,
+    gather,
     limit_rows,
     missing_and_surplus,
     parse_assignment,
@@ -166,3 +167,18 @@ def test_offsets_by_hand_name_every_partition() -> None:
     assert lacks == "startingOffsets must name every partition that is read; it lacks a-1 (-2: earliest, -1: latest)"
     surplus = missing_and_surplus([A0, B0], [A0], "startingOffsets")
     assert surplus == "startingOffsets names b-0, which is not among the partitions that are read"
+
+
+def test_small_ranges_share_tasks_and_large_ones_have_their_own() -> None:
+    def parts(*sizes: int) -> list[OffsetRange]:
+        return [OffsetRange(TopicPartition("t", number), 10, 10 + size) for number, size in enumerate(sizes)]
+
+    def sizes(tasks: list[tuple[OffsetRange, ...]]) -> list[list[int]]:
+        return [[part.size for part in task] for task in tasks]
+
+    assert gather([]) == []
+    assert sizes(gather(parts(4, 4, 4, 4))) == [[4, 4, 4, 4]]
+    assert sizes(gather(parts(1_250, 1_250, 1_249, 1_249))) == [[1_250, 1_249], [1_250, 1_249]]
+    assert sizes(gather(parts(9_000, 10, 10))) == [[9_000], [10], [10]]
+    assert sizes(gather(parts(5_000, 20, 10))) == [[5_000], [20, 10]]
+    assert sizes(gather(parts(50_000, 50_000, 50_000))) == [[50_000], [50_000], [50_000]]

@@ -46,7 +46,7 @@ def reader(broker: RunningBroker, topic: str, **options: str) -> StreamReader:
 
 
 def ranges(found: StreamReader, start: dict[str, object], end: dict[str, object]) -> list[tuple[int, int]]:
-    parts: list[OffsetRange] = [partition.value for partition in found.partitions(start, end)]
+    parts: list[OffsetRange] = [part for task in found.partitions(start, end) for part in task.value]
     return [(part.start, part.end) for part in parts]
 
 

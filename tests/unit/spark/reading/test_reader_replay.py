@@ -78,7 +78,11 @@ class Engine:
         return True
 
     def _execute(self, batch: int) -> None:
-        ranges = [part.value for part in self._reader.partitions(self._start_of(batch), json.loads(self._log[batch]))]
+        ranges = [
+            part
+            for task in self._reader.partitions(self._start_of(batch), json.loads(self._log[batch]))
+            for part in task.value
+        ]
         assert self.read.get(batch, ranges) == ranges, "a replay reads what the first attempt read"
         self.read[batch] = ranges
 
