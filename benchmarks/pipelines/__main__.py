@@ -55,7 +55,9 @@ LINES = {
 }
 
 
-def run(name: str, job: str, sizes: list[list[int]], arguments: argparse.Namespace) -> dict[str, Any]:
+def run(
+    name: str, job: str, sizes: list[list[int]], arguments: argparse.Namespace, master: str = "local[2]"
+) -> dict[str, Any]:
     """One contender in a process of its own, with a broker of its own that gets the same data."""
     with tempfile.TemporaryDirectory(prefix="ottla-bench-") as work, broker() as running:
         _prepare(running.bootstrap)
@@ -68,7 +70,7 @@ def run(name: str, job: str, sizes: list[list[int]], arguments: argparse.Namespa
             "kind": "hand" if by_hand else "ottla", "session": "plain" if name == HAND else "ottla",
             "bootstrap": running.bootstrap, "folder": work,
             "pipeline": str(ORDERS / "pipeline.yaml"), "sizes": sizes, "conf": conf,
-            "job": job,
+            "job": job, "master": master,
         }  # fmt: skip
         path = [str((arguments.against if name == "before" else ROOT) / "src")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*path, str(ROOT)])}

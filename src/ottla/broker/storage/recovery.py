@@ -58,15 +58,27 @@ def create_log(
     tp: TopicPartition, topic_id: UUID, directory: str, config: TopicSettings, environment: LogEnvironment, now_ms: int
 ) -> Log:
     """A new, empty log. Nothing is forced to disk: until its first flush a power cut loses no more than its records."""
-    os.makedirs(directory)
+    _make_directory(directory)
     try:
         environment.disk.write_file(os.path.join(directory, PARTITION_METADATA), format_partition_metadata(topic_id))
         environment.disk.write_file(os.path.join(directory, LEADER_EPOCHS), format_epochs(()))
         opening = _Opening(tp, directory, config, environment, now_ms)
         return opening.finish(topic_id, [opening.create_segment(0)], KnownOffsets(), 0, LeaderEpochs(), [])
     except OSError:
-        shutil.rmtree(directory, ignore_errors=True)  # else the next attempt would find it and give up
+        shutil.rmtree(directory, ignore_errors=True)  # fails where no more files can be opened: see below
         raise
+
+
+def _make_directory(directory: str) -> None:
+    """Also where an attempt that failed has left one, with nothing in its log."""
+    try:
+        os.makedirs(directory)
+    except FileExistsError:
+        with os.scandir(directory) as found:
+            if any(entry.name.endswith(SUFFIX_LOG) and entry.stat().st_size for entry in found):
+                raise
+        shutil.rmtree(directory)
+        os.makedirs(directory)
 
 
 def open_log(

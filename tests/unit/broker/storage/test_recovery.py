@@ -1,9 +1,11 @@
 """What comes back after a crash, whatever state the files are in."""
 
 import contextlib
+import os
 import random
+import resource
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -261,3 +263,36 @@ def test_epochs_are_those_of_the_records_that_are_there(kit: LogKit) -> None:
         assert log.end_offset == 3
         assert log.leader_epochs.entries() == [(0, 0)]
         log.release()
+
+
+@pytest.mark.parametrize("descriptors", range(4))
+def test_a_log_for_which_there_were_no_descriptors_is_made_by_the_next_attempt(kit: LogKit, descriptors: int) -> None:
+    """What the first attempt has made cannot be removed then: that takes a descriptor, too."""
+    made: Log | None = None
+    with _descriptors_left(descriptors), contextlib.suppress(OSError):
+        made = kit.create()
+    log = made or kit.create()
+    fill(log, 3)
+    log.release()
+    with pytest.raises(FileExistsError):
+        kit.create()
+    assert kit.open(clean=False).end_offset == 3, "records stay"
+
+
+@contextlib.contextmanager
+def _descriptors_left(count: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held = [os.open(os.devnull, os.O_RDONLY)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(held) + 50, hard))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                held.append(os.open(os.devnull, os.O_RDONLY))
+        for descriptor in held[len(held) - count :]:
+            os.close(descriptor)
+            held.remove(descriptor)
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for descriptor in held:
+            os.close(descriptor)
