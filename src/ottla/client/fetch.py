@@ -25,7 +25,6 @@ UNKNOWN_S_MAX = 3.0
 """For so long a topic that nobody knows may only be one that a broker which has just started does not know yet."""
 
 _BY_NAME_VERSION_MAX = 12
-_BY_ID_VERSION_MIN = 13
 _NO_SESSION = -1
 
 _OFFSET_AND_LENGTH = struct.Struct(">qi")
@@ -192,7 +191,8 @@ class PartitionFetcher:
                 request,
                 FetchResponse,
                 node=self._replica if self._replica is not None else self._leader,
-                min_version=_BY_ID_VERSION_MIN if by_id else 0,
+                # Kafka before 3.1 tells ids of topics and fetches by name: there a topic that was made again is
+                # known by its leader epoch alone.
                 max_version=None if by_id else _BY_NAME_VERSION_MAX,
             )
             if response.error_code:

@@ -100,6 +100,18 @@ def test_a_range_is_read_batch_by_batch(broker: RunningBroker, unique: Callable[
     assert asyncio.run(scenario()) == ([b"a", b"b", b"c", b"d"], [b"b", b"c"])
 
 
+def test_kafka_before_3_1_tells_ids_of_topics_and_fetches_by_name(
+    broker: RunningBroker, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FetchRequest, "MAX_VERSION", 12)
+
+    async def scenario() -> list[bytes | None]:
+        async with topic(broker.bootstrap, unique("by-name"), [b"a", b"b"]) as (cluster, partition):
+            return await values_of(PartitionFetcher(cluster, partition, SMALL), 0, 2)
+
+    assert asyncio.run(scenario()) == [b"a", b"b"]
+
+
 def test_a_fetch_tells_where_the_log_begins_and_ends(broker: RunningBroker, unique: Callable[[str], str]) -> None:
     async def scenario() -> Fetched:
         async with topic(broker.bootstrap, unique("ends"), [b"a", b"b", b"c"]) as (cluster, partition):
