@@ -1,5 +1,6 @@
 """What a consumer with read_committed sees: the only judge of what was written."""
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import closing
 from typing import NamedTuple
@@ -51,6 +52,15 @@ def committed(bootstrap: str, topic: str, partition: int | None = None) -> Itera
             else:
                 assert error.code() == KafkaError._PARTITION_EOF, error
                 left.discard(message.partition())
+
+
+def content_hash(bootstrap: str, topic: str, partition: int) -> tuple[int, str]:
+    """Of all committed records in their order, without their offsets."""
+    found, count = hashlib.sha256(), 0
+    for record in committed(bootstrap, topic, partition):
+        found.update(repr(record.content()).encode())
+        count += 1
+    return count, found.hexdigest()
 
 
 def read_committed(bootstrap: str, topic: str, partition: int | None = None) -> list[Record]:

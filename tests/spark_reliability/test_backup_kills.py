@@ -1,6 +1,5 @@
 """The long form of killed backups and restores: gigabytes to a bucket and back, ten kills of each, on Spark."""
 
-import hashlib
 import os
 import random
 import re
@@ -13,9 +12,10 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from tests.committed import committed
+from tests.committed import content_hash
 from tests.pipelines.s3_server import s3_server
 from tests.pipelines.standbys import raw
+from tests.pipelines.two_clusters import MAIN
 from tests.spark.feeding import create_topic
 
 from ottla.client import admin
@@ -34,7 +34,6 @@ from ottla.testing.waiting import wait_until
 LONG = os.environ.get("OTTLA_SOAK") == "1"
 MEGABYTES, KILLS = int(os.environ.get("OTTLA_SOAK_MEGABYTES", "2000")), 10
 BUCKET = "backups"
-MAIN = "import sys; from ottla.cli.main import main; sys.exit(main())"
 PARTITIONS = 4
 VALUE_BYTES = 1_000
 
@@ -60,15 +59,6 @@ def fill(bootstrap: str, topic: str, megabytes: int, chance: random.Random, *, t
         producer.flush()
         if transactional:
             producer.abort_transaction() if chance.random() < 0.2 else producer.commit_transaction()
-
-
-def content_hash(bootstrap: str, topic: str, partition: int) -> tuple[int, str]:
-    """Of all committed records in their order, without their offsets."""
-    found, count = hashlib.sha256(), 0
-    for record in committed(bootstrap, topic, partition):
-        found.update(repr(record.content()).encode())
-        count += 1
-    return count, found.hexdigest()
 
 
 def killed(command: Sequence[str], kills: int, chance: random.Random, log: Path) -> int:

@@ -18,6 +18,7 @@ import yaml
 from confluent_kafka import KafkaException, Producer
 from tests.committed import Record, read_committed
 from tests.pipelines.standbys import Load, raw, values
+from tests.pipelines.two_clusters import MAIN
 from tests.spark.feeding import create_topic
 from tests.spark_reliability.numbered import CLEANING, COMPACTED, EXPIRING, CopyReader, Numbered, leads_to, problems
 
@@ -38,7 +39,6 @@ from ottla.testing.waiting import wait_until
 LONG = os.environ.get("OTTLA_SOAK") == "1"
 KILLS = int(os.environ.get("OTTLA_SOAK_KILLS", "20"))
 """Of each: the driver, the source's broker, the target's; and so often each of the mirror's two links is cut."""
-MAIN = "import sys; from ottla.cli.main import main; sys.exit(main())"
 TOPIC, LATEST, RECENT, GROUP = "orders", "latest", "recent", "shop"
 CLIENT = {"request.timeout.ms": "5000"}
 """Of the mirror, so that a link that is cut is noticed."""

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 from confluent_kafka import Producer
+from tests.committed import content_hash
+from tests.pipelines.two_clusters import MAIN
 from tests.spark.feeding import create_topic
-from tests.spark_reliability.test_backup_kills import MAIN, content_hash
 
 from ottla.testing import broker
 from ottla.testing.load import quiet
