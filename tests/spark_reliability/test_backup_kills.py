@@ -1,5 +1,6 @@
 """The long form of killed backups and restores: gigabytes to a bucket and back, ten kills of each, on Spark."""
 
+import hashlib
 import os
 import random
 import re
