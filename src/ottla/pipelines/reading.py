@@ -13,7 +13,7 @@ from ottla.pipelines.frames import ORIGIN, ORIGIN_TYPE
 from ottla.pipelines.parts import KeyReading, Reading
 from ottla.pipelines.structs import Problem, read_struct
 from ottla.spark.formats.api import KEY, build_format, check_format, parse_key
-from ottla.spark.formats.spec import ERROR, PARSED, Format, FormatSpec
+from ottla.spark.formats.spec import ERROR, PARSED, FormatSpec
 
 RECORD_COLUMNS = ("key", "topic", "partition", "offset", "timestamp", "headers")
 PLACES = ("topic", "partition", "offset")
@@ -65,26 +65,29 @@ def _read_key(keys: _Keys, place: str) -> tuple[KeyReading | None, list[Problem]
     return KeyReading(format=keys.key_format, schema=keys.key_schema, options=options), []
 
 
-def read_rows(records: DataFrame, reading: Reading, source: str, base_dir: Path, *, with_origin: bool) -> DataFrame:
+def read_rows(
+    records: DataFrame, reading: Reading, source: str, base_dir: Path, *, with_origin: bool, explained: bool = True
+) -> DataFrame:
     """Rows with the column `__failure`: a record that cannot be read is a row of nulls with its reason.
 
-    With `with_origin` every row also carries the record that it was.
+    With `with_origin` every row also carries the record that it was. If not `explained`, any text will do as a reason.
     """
     if with_origin:
         records = records.withColumn(ORIGIN, origin(records, source))
-    parsed = _parsed(records, reading, base_dir)
+    parsed = _parsed(records, reading, base_dir, explained=explained)
     kept = [_kept(column, reading).alias(name) for name, column in reading.keep.items()]
     carried = [sf.col(ORIGIN)] if with_origin else []
-    failure = sf.col(ERROR) if with_origin else _with_place(records, source)
+    failure = sf.col(ERROR) if with_origin or not explained else _with_place(records, source)
     return parsed.select(f"{PARSED}.*", *kept, *carried, failure.alias(FAILURE))
 
 
-def _parsed(records: DataFrame, reading: Reading, base_dir: Path) -> DataFrame:
+def _parsed(records: DataFrame, reading: Reading, base_dir: Path, *, explained: bool) -> DataFrame:
     """With `parsed` and `error` of the value, and the key, if it has a format. Where one is bad, the record is."""
+    read = build_format(_spec(reading, base_dir, explained=explained))
     if reading.key is None:
-        return _format(reading, base_dir).parse(records, "value")
-    with_key = parse_key(records, _spec(reading.key, base_dir), _KEY, _KEY_FAILURE)
-    parsed = _format(reading, base_dir).parse(with_key, "value")
+        return read.parse(records, "value")
+    with_key = parse_key(records, _spec(reading.key, base_dir, explained=explained), _KEY, _KEY_FAILURE)
+    parsed = read.parse(with_key, "value")
     of_key = sf.concat(sf.lit("key: "), sf.col(_KEY_FAILURE))
     good = sf.when(sf.col(_KEY_FAILURE).isNull(), sf.col(PARSED))
     return parsed.withColumns({PARSED: good, ERROR: sf.coalesce(sf.col(ERROR), of_key)})
@@ -116,9 +119,7 @@ def _kept(column: str, reading: Reading) -> Column:
     return sf.col(KEY).cast("string") if reading.key is None else sf.col(_KEY)
 
 
-def _format(reading: Reading, base_dir: Path) -> Format:
-    return build_format(_spec(reading, base_dir))
-
-
-def _spec(reading: Reading | KeyReading, base_dir: Path) -> FormatSpec:
-    return FormatSpec(name=reading.format, schema=reading.schema, options=reading.options, base_dir=base_dir)
+def _spec(reading: Reading | KeyReading, base_dir: Path, *, explained: bool = True) -> FormatSpec:
+    return FormatSpec(
+        name=reading.format, schema=reading.schema, options=reading.options, base_dir=base_dir, explains=explained
+    )

@@ -45,7 +45,7 @@ class Chain:
         if part.reading is None:
             self.named[part.name] = frame
             return
-        flagged = _flagged_table(self._filled(part), frame, self.base_dir, fresh=fresh)
+        flagged = _flagged_table(self._filled(part), frame, self.base_dir, fresh=fresh, explained=False)
         self.named[part.name] = flagged.filter(sf.col(FAILURE).isNull()).drop(FAILURE)
 
     def apply(self, steps: Sequence[StepPart], frame: DataFrame) -> DataFrame:
@@ -130,10 +130,12 @@ def _marked_unread(flagged: DataFrame, part: SourcePart) -> DataFrame:
     return flagged.withColumn(MARK, mark).drop(FAILURE)
 
 
-def _flagged_table(part: SourcePart, frame: DataFrame, base_dir: Path, *, fresh: bool = False) -> DataFrame:
+def _flagged_table(
+    part: SourcePart, frame: DataFrame, base_dir: Path, *, fresh: bool = False, explained: bool = True
+) -> DataFrame:
     assert part.reading is not None
     records = latest_by_key(frame) if part.type is TopicSource and not fresh else frame
-    return read_rows(records, part.reading, part.name, base_dir, with_origin=False)
+    return read_rows(records, part.reading, part.name, base_dir, with_origin=False, explained=explained)
 
 
 def unread_in_table(part: SourcePart, frame: DataFrame, base_dir: Path) -> tuple[int, str | None]:

@@ -43,6 +43,7 @@ from ottla.spark.formats.spec import (
 _READ = "__json_read"
 _CORRUPT = "__corrupt"
 _ROW = "row"
+BAD = "it cannot be read"
 
 
 class JsonOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,7 +91,7 @@ class JsonFormat:
         error = (
             sf.when(value.isNull(), tombstone_error(self._options.tombstones))
             .when(sf.coalesce(whole & row.isNotNull(), sf.lit(False)), joined(unfit(row, "$", schema)))
-            .otherwise(self._why_unreadable(text, schema))
+            .otherwise(self._why_unreadable(text, schema) if self._spec.explains else sf.lit(BAD))
         )
         named = staged.withColumn(ERROR, evaluated_once(error))
         return named.withColumn(PARSED, sf.when(sf.col(ERROR).isNull(), row)).drop(_READ)

@@ -37,13 +37,15 @@ class FormatSpec:
     """A format by name, with its schema and options.
 
     `schema` is a struct or DDL text (`id STRING, amount DOUBLE`) for JSON and CSV, and JSON text or a file for Avro.
-    Relative files start at `base_dir`.
+    Relative files start at `base_dir`. Without `explains` a bad value may be called no more than bad: the words for
+    what is wrong with it are most of a plan.
     """
 
     name: str
     schema: str | StructType | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     base_dir: Path = field(default_factory=Path)
+    explains: bool = True
 
 
 class Format(Protocol):
