@@ -104,6 +104,23 @@ def test_workers_of_a_command_that_has_ended_are_no_others(spark: SparkSession, 
             wait_until(functools.partial(_has_no_workers, number), "its workers end", seconds=PATIENCE_S)
 
 
+def test_what_is_raised_is_not_logged_as_well(spark: SparkSession, alone: Path) -> None:
+    """PySpark writes what Java says, stack and all, to the stderr of whoever asks something wrong."""
+    program = """
+import pyspark
+from ottla.spark.resident.caller import lease, session_in
+with session_in(lease()) as spark:
+    try:
+        spark.sql("SELECT nothing_of_the_kind")
+    except pyspark.errors.AnalysisException as error:
+        print(error.getCondition())
+"""
+    with serving(spark, alone):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("UNRESOLVED_COLUMN")
+    assert done.stderr == ""
+
+
 def test_who_is_served_and_when_it_ends(spark: SparkSession, alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(spark, alone) as keeper:
         lent = lease()

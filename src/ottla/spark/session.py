@@ -1,7 +1,6 @@
 """A Spark session as Ottla wants it: this Python in the workers, loopback when local, quiet, quick micro-batches."""
 
 import contextlib
-import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -9,7 +8,6 @@ from pathlib import Path
 
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
-from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from ottla.config.java import Candidate, find_java
@@ -18,6 +16,7 @@ from ottla.spark.class_archive import archive_options, archive_place, make_when_
 from ottla.spark.home import home_without_zip
 from ottla.spark.java import home_for_spark
 from ottla.spark.java_options import SHORT_LIVED, java_options
+from ottla.spark.loggers import quiet_loggers
 from ottla.spark.workers.starting import DAEMON, DAEMON_SETTING, start_nursery, told_to_java
 
 LOCAL_MASTER = "local[*]"
@@ -25,13 +24,10 @@ LOCAL_MASTER = "local[*]"
 # The default manager of checkpoint files costs about 0.1 s more per micro-batch (measured).
 _CHECKPOINT_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
-LOG_LEVEL_VARIABLE = "OTTLA_SPARK_LOG_LEVEL"
-"""Unset, Spark says nothing but what is in no exception; `warn`, `info` or `debug` shows its log."""
 JAVA_OPTIONS_VARIABLE = "OTTLA_JAVA_OPTIONS"
 """More options for Spark's JVM, where there is no `--conf` to say them in."""
 _JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
 _USERS_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-_LOGGERS_THAT_ALSO_THROW = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 # Options and settings whose values Spark must not show in plans and configurations, beyond those it hides by itself.
 _HIDDEN = r"(?i)secret|password|passwd|token|credential|access[.]?key|api[.]?key|kafka[.](sasl|ssl)[.]"
@@ -92,9 +88,7 @@ def build_session(
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    if LOG_LEVEL_VARIABLE not in os.environ:
-        for logger in _LOGGERS_THAT_ALSO_THROW:
-            PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL)
+    quiet_loggers()
     with _environment_of_a_new_jvm(java, home, told_to_java(nursery)):
         try:
             return builder.getOrCreate()

@@ -18,6 +18,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from ottla.model.errors import OttlaError
+from ottla.spark.loggers import quiet_loggers
 from ottla.spark.resident.keeper import TAG, WORKERS_OF
 from ottla.spark.resident.place import SWITCH, folder_of, socket_of, this_key
 from ottla.spark.resident.words import receive, send
@@ -107,6 +108,7 @@ def session_in(lent: Lease, *, own_workers: bool = False) -> Iterator[SparkSessi
     """A session of one's own: views, settings and jobs are nobody else's. `own_workers`: Python code that may have
     changed since the last command runs in it, so no worker of another command will do."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    quiet_loggers()
     before = {name: os.environ.get(name) for name in (_PORT, _SECRET)}
     os.environ.update({_PORT: str(lent.port), _SECRET: lent.secret})
     handler = signal.getsignal(signal.SIGINT)
