@@ -179,7 +179,9 @@ def _one_size(
     cpu_all, calls_all = _cpu_by_process(), calls.count
     jobs = spark.sparkContext.statusTracker().getJobIdsForGroup(str(query.runId))
     reports = [json.loads(report.json()) for report in query._jsq.recentProgress()]
-    batches = [report["durationMs"]["triggerExecution"] for report in reports if report["numInputRows"]]
+    # The last one has what rounding left over, a few rows.
+    whole = [report for report in reports if report["numInputRows"] * 2 > asked["batch"]]
+    batches = [report["durationMs"]["triggerExecution"] for report in whole]
     later = max(1, len(reports) - 1)
     parts = {key for report in reports for key in report["durationMs"]}
     figures = {
