@@ -143,9 +143,7 @@ class Kafka:
 
     def format(self, *, extra: Sequence[str] = ()) -> None:
         """Write the property file, and what Kafka wants to find in an empty data directory."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        lines = [f"{name}={value}" for name, value in self._properties().items()]
-        self._property_file.write_text("\n".join(lines) + "\n")
+        self._write_properties()
         if (self.log_dir / "meta.properties").exists():
             return
         # Any 16 bytes in URL-safe base64 serve as a cluster id.
@@ -155,6 +153,11 @@ class Kafka:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise PeerError(f"formatting failed:\n{done.stdout}{done.stderr}")
+
+    def _write_properties(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        lines = [f"{name}={value}" for name, value in self._properties().items()]
+        self._property_file.write_text("\n".join(lines) + "\n")
 
     def launch(self) -> None:
         """Start the process without waiting for it to serve."""

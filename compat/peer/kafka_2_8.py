@@ -2,7 +2,7 @@
 
 import contextlib
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from compat.peer.kafka import PEER, Kafka, fetch_jars
@@ -29,11 +29,10 @@ class Kafka28(Kafka):
         with open(self.directory / "server.log", "ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
-    def format(self, *, extra: object = ()) -> None:
+    def format(self, *, extra: Sequence[str] = ()) -> None:
         """There is nothing to format: its identity is in ZooKeeper."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        lines = [f"{name}={value}" for name, value in self._properties().items()]
-        self._property_file.write_text("\n".join(lines) + "\n")
+        assert not extra
+        self._write_properties()
 
     def _properties(self) -> dict[str, str]:
         return {

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
+from typing import Self
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 
@@ -26,18 +27,12 @@ CLEANING = {"log.cleaner.backoff.ms": "1000", "log.retention.check.interval.ms":
 """Of the brokers: so that they clean and delete while all this runs."""
 
 
-@dataclass
-class Numbered:
-    """One partition of the source: 0, 1, 2, ... in the order of its log, each tenth of them a tombstone."""
+class Beside:
+    """`run` in a thread of its own, until the block ends."""
 
-    bootstrap: str
-    topic: str
-    written: dict[int, int] = field(default_factory=dict)
-    """Numbers by offset."""
-    _ending: threading.Event = field(default_factory=threading.Event)
-
-    def __enter__(self) -> "Numbered":
-        self._thread = threading.Thread(target=self._write)
+    def __enter__(self) -> Self:
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self.run)
         self._thread.start()
         return self
 
@@ -45,7 +40,20 @@ class Numbered:
         self._ending.set()
         self._thread.join()
 
-    def _write(self) -> None:
+    def run(self) -> None:
+        raise NotImplementedError
+
+
+@dataclass
+class Numbered(Beside):
+    """One partition of the source: 0, 1, 2, ... in the order of its log, each tenth of them a tombstone."""
+
+    bootstrap: str
+    topic: str
+    written: dict[int, int] = field(default_factory=dict)
+    """Numbers by offset."""
+
+    def run(self) -> None:
         settings = {"bootstrap.servers": self.bootstrap, "enable.idempotence": True, "linger.ms": 1}
         producer = Producer(settings | {"message.timeout.ms": 300_000}, logger=quiet)
         number = 0
@@ -65,25 +73,15 @@ class Numbered:
 
 
 @dataclass
-class CopyReader:
+class CopyReader(Beside):
     """Reads a copy while it is made."""
 
     bootstrap: str
     topic: str
     came: list[tuple[int, int]] = field(default_factory=list)
     """Offsets and numbers, in the order in which they came."""
-    _ending: threading.Event = field(default_factory=threading.Event)
 
-    def __enter__(self) -> "CopyReader":
-        self._thread = threading.Thread(target=self._read)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ending.set()
-        self._thread.join()
-
-    def _read(self) -> None:
+    def run(self) -> None:
         settings = {
             "bootstrap.servers": self.bootstrap, "group.id": "reader", "isolation.level": "read_committed",
             "enable.auto.commit": False, "auto.offset.reset": "earliest", "topic.metadata.refresh.interval.ms": 500,

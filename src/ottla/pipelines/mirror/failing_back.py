@@ -91,7 +91,7 @@ def fail_back(mirror: Mirror, flow: Flow, path: Path, state_dir: Path, *, discar
     back = CopyTo(
         target=deployment.kafka(flow.source), source_id=new_id, positions=positions_group(group),
         replication_factor=flow.replication_factor, clear_on_loss=True,
-        own_settings=flow.exclude_settings if flow.settings else None,
+        own_settings=flow.own_settings,
     )  # fmt: skip
     return loop.run(_fail_back(flow, old, new, promoted_group(group), Preparing(back, new, old), discard=discard))
 

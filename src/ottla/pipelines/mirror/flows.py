@@ -102,7 +102,7 @@ def _phase(mirror: Mirror, flow: Flow, source_id: str, target_id: str, folder: S
     copy_to = CopyTo(
         target=clients[flow.target], source_id=source_id, positions=positions,
         replication_factor=flow.replication_factor, clear_on_loss=flow.on_loss == "continue",
-        own_settings=flow.exclude_settings if flow.settings else None,
+        own_settings=flow.own_settings,
     )  # fmt: skip
     option = FlowOption(
         paused=str(folder.path / PAUSED), bytes_per_second=flow.bytes_per_second,

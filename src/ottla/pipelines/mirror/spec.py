@@ -83,6 +83,11 @@ class Flow(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True
         return self.offsets == "keep"
 
     @property
+    def own_settings(self) -> tuple[str, ...] | None:
+        """What a copy does not get of the source's settings; None for all of them."""
+        return self.exclude_settings if self.settings else None
+
+    @property
     def bytes_per_second(self) -> int | None:
         return None if self.throttle is None else bytes_of(self.throttle)
 
