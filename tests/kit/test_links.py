@@ -23,9 +23,10 @@ for line in sys.stdin:
 
 
 @contextlib.contextmanager
-def calling(port: int, number: int) -> Iterator["subprocess.Popen[str]"]:
+def calling(links: Links, port: int, number: int) -> Iterator["subprocess.Popen[str]"]:
+    settings = [f"--set={name}={value}" for name, value in links.settings(number).items()]
     process = subprocess.Popen(
-        [sys.executable, "-c", CALLER, str(port), f"--set=node.id={number}"],
+        [sys.executable, "-c", CALLER, str(port), f"--set=node.id={number}", *settings],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -54,7 +55,7 @@ def test_a_cut_link_holds_back_and_a_healed_one_carries_on() -> None:
         server.bind(("127.0.0.1", port_of(settings["listeners"])))
         server.listen()
         server.settimeout(10)
-        with calling(port_of(settings["advertised.listeners"]), 1) as caller:
+        with calling(links, port_of(settings["advertised.listeners"]), 1) as caller:
             say(caller, "one")
             connection, _ = server.accept()
             with connection:

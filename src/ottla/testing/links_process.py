@@ -5,6 +5,7 @@ import contextlib
 import json
 import re
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 _CHUNK = 262_144
@@ -23,6 +24,7 @@ class Relays:
         self._gates: dict[frozenset[int], asyncio.Event] = {}
         self._connections: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.Server] = []
+        self._addresses: list[bytes] = []
 
     async def open(self, number: int, relay_port: int, own_port: int) -> None:
         async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -34,6 +36,7 @@ class Relays:
                 await self._relay(reader, writer, number, own_port)
 
         self._servers.append(await asyncio.start_server(accepted, "127.0.0.1", relay_port))
+        self._addresses.append(b"://127.0.0.1:%d" % relay_port)
 
     def cut(self, pairs: list[list[int]]) -> None:
         self._cut = {frozenset(pair) for pair in pairs}
@@ -54,7 +57,8 @@ class Relays:
     async def _relay(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int, own_port: int
     ) -> None:
-        other = CLIENTS if self.for_clients else broker_with_port(writer.get_extra_info("peername")[1])
+        port = writer.get_extra_info("peername")[1]
+        other = CLIENTS if self.for_clients else broker_with_port(port, self._addresses)
         if other is None:
             return  # nobody's link, so nobody could cut it; a broker comes again
         gate = self._gate(frozenset((number, other)))
@@ -84,14 +88,18 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gate
         await writer.drain()
 
 
-def broker_with_port(port: int) -> int | None:
-    """The id of the broker whose socket has this local port, as the command line of its process tells it."""
+def broker_with_port(port: int, addresses: Collection[bytes]) -> int | None:
+    """The id of the broker whose socket has this local port, as the command line of its process tells it.
+
+    Only brokers that advertise one of these addresses are looked at: others may have thousands of files.
+    """
     wanted = f"socket:[{_inode_of(port)}]"
     for process in Path("/proc").iterdir():
         if not process.name.isdigit():
             continue
         with contextlib.suppress(OSError):  # it has ended meanwhile
-            found = _NODE_ID.search(process.joinpath("cmdline").read_bytes())
+            command = process.joinpath("cmdline").read_bytes()
+            found = _NODE_ID.search(command) if any(address in command for address in addresses) else None
             if found and any(_target(each) == wanted for each in process.joinpath("fd").iterdir()):
                 return int(found[1])
     return None
