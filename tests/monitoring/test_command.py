@@ -310,6 +310,7 @@ def test_people_at_a_terminal_see_live_tables(
     more = ["--topic", topic] if arguments[0] == "monitor" else []
     pid, terminal = pty.fork()
     if pid == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored where the tests were started in the background
         # So high that the topics of the tests before leave room for the tables below theirs.
         os.environ.update(COLUMNS="120", LINES="400", TERM="xterm-256color")
         os.execv(
