@@ -17,7 +17,7 @@ from ottla.spark.home import home_without_zip
 from ottla.spark.java import home_for_spark
 from ottla.spark.java_options import SHORT_LIVED, java_options
 from ottla.spark.loggers import quiet_loggers
-from ottla.spark.workers.starting import DAEMON, DAEMON_SETTING, start_nursery, told_to_java
+from ottla.spark.workers.starting import DAEMON, DAEMON_SETTING, PYTHON_VARIABLE, start_nursery, told_to_java
 
 LOCAL_MASTER = "local[*]"
 
@@ -65,7 +65,7 @@ def build_session(
 
     `short_lived`: it will have little to do, or little at a time: Java should not spend time on making it quick.
     """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault(PYTHON_VARIABLE, sys.executable)
     settings = dict(DEFAULTS)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

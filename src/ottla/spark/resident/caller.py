@@ -22,6 +22,7 @@ from ottla.spark.loggers import quiet_loggers
 from ottla.spark.resident.keeper import TAG, WORKERS_OF
 from ottla.spark.resident.place import SWITCH, folder_of, socket_of, this_key
 from ottla.spark.resident.words import receive, send
+from ottla.spark.workers.starting import PYTHON_VARIABLE
 
 ANSWER_SECONDS_MAX = 10.0
 START_SECONDS_MAX = 300.0
@@ -107,7 +108,7 @@ def _started(folder: Path, key: str, program: Sequence[str]) -> Lease | None:
 def session_in(lent: Lease, *, own_workers: bool = False) -> Iterator[SparkSession]:
     """A session of one's own: views, settings and jobs are nobody else's. `own_workers`: Python code that may have
     changed since the last command runs in it, so no worker of another command will do."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault(PYTHON_VARIABLE, sys.executable)
     quiet_loggers()
     before = {name: os.environ.get(name) for name in (_PORT, _SECRET)}
     os.environ.update({_PORT: str(lent.port), _SECRET: lent.secret})
@@ -142,6 +143,8 @@ def _session(gateway: Any, number: int, *, own_workers: bool) -> SparkSession:
         jsc=java_context,
         environment=environment,
     )
+    # The Python that the JVM was started with, so that workers of functions and of data sources are the same ones.
+    context.pythonExec = gateway.jvm.System.getenv(PYTHON_VARIABLE) or context.pythonExec
     context.addJobTag(TAG.format(number))
     return SparkSession(context, there)
 

@@ -1,13 +1,14 @@
 """What Spark starts as the daemon of its Python workers: `spark.python.daemon.module=ottla.spark.workers.daemon`.
 
 Spark starts one for each environment that workers get. Where there is a nursery, this process hands its standard files
-over to it and only waits: the daemon is a fork of the nursery, in no time. Else it is the daemon.
+over to it and only waits: the daemon is a fork of the nursery, in no time. Else it is the daemon. The processes that
+serve a stream come here as well (`starting.py` has the Python that leads them here).
 """
 
 import os
 import sys
 
-from ottla.spark.workers.words import PLACE_VARIABLE, ask, connected, wait_for_end
+from ottla.spark.workers.words import PLACE_VARIABLE, ask, connected, is_of_a_stream, wait_for_end
 
 
 def main() -> int:
@@ -18,7 +19,8 @@ def main() -> int:
 
         prepare()()
         return 0
-    os.setpgid(0, 0)  # as the daemon does: Ctrl-C is for the driver
+    if not is_of_a_stream(sys.argv):
+        os.setpgid(0, 0)  # as the daemon does: Ctrl-C is for the driver
     ask(connection)
     nothing = os.open(os.devnull, os.O_RDWR)
     for file in (0, 1):  # who reads them, or waits for their end, deals with the daemon alone

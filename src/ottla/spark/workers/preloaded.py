@@ -9,13 +9,21 @@ What draws a random number when it is imported has no place here: all workers wo
 
 import contextlib
 import os
+import runpy
+import sys
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's would be threads of this process; nothing here multiplies
 
 import numpy as np
 import pyarrow  # noqa: F401
 import pyspark.daemon
+import pyspark.sql.streaming.python_streaming_source_runner
+import pyspark.sql.worker.commit_data_source_write
+import pyspark.sql.worker.create_data_source
+import pyspark.sql.worker.data_source_pushdown_filters
+import pyspark.sql.worker.lookup_data_sources
 import pyspark.sql.worker.plan_data_source_read
+import pyspark.sql.worker.python_streaming_sink_runner
 import pyspark.sql.worker.write_into_data_source
 import pyspark.worker
 
@@ -23,6 +31,8 @@ import ottla.spark.reading.kept_table
 import ottla.spark.reading.reader
 import ottla.spark.source
 import ottla.spark.writing.batch_tasks  # noqa: F401
+import pyspark_ottla  # noqa: F401
+from ottla.spark.workers.words import is_of_a_stream
 
 with contextlib.suppress(ImportError):  # Arrow imports it, if it is there, as soon as it makes an array
     import pandas  # noqa: F401
@@ -30,6 +40,10 @@ with contextlib.suppress(ImportError):  # Arrow imports it, if it is there, as s
 os.register_at_fork(after_in_child=np.random.seed)
 
 
-def run_daemon() -> None:
-    """PySpark's own, from here on: `sys.argv` says which workers it forks. Does not return."""
-    pyspark.daemon.manager()
+def run() -> None:
+    """The process that `sys.argv` names, from here on: one for a stream, or PySpark's own daemon, which does not return
+    and forks the workers that are named."""
+    if is_of_a_stream(sys.argv):
+        runpy.run_module(sys.argv[1], run_name="__main__", alter_sys=True)
+    else:
+        pyspark.daemon.manager()

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 PLACE_VARIABLE = "WORKER_NURSERY"
 """Where the nursery listens, in the environment of Spark's JVM."""
+STREAMING = "pyspark.sql.streaming."
+"""Where Spark's modules are that are a process of their own, for a stream."""
 STANDARD_FILES = (0, 1, 2)
 _HEAD_BYTES = 4
 _ASKED_BYTES_MAX = 16 * 1024 * 1024
@@ -24,6 +26,11 @@ class Asked(NamedTuple):
     environment: dict[str, str]
     path: list[str]
     """Where it looks for modules."""
+
+
+def is_of_a_stream(arguments: list[str]) -> bool:
+    """Whether it is a process that serves one stream, and no daemon that forks others."""
+    return len(arguments) > 1 and arguments[1].startswith(STREAMING)
 
 
 def connected(place: str) -> socket.socket | None:

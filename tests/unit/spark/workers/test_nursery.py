@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.spark.workers.starting import PYTHON_VARIABLE, python_of, told_to_java, write_python
 from ottla.spark.workers.words import PLACE_VARIABLE
 from ottla.testing.waiting import wait_until
 
@@ -85,6 +86,35 @@ def test_its_standard_input_ends_with_that_of_the_process(tmp_path: Path) -> Non
         asked.stdin.close()
         assert asked.wait(30) == 0
         assert not lives(pid)
+
+
+@pytest.mark.usefixtures("nursery")
+def test_what_spark_starts_by_names_of_its_own_is_a_fork_as_well(tmp_path: Path) -> None:
+    """The Python that Spark is told of leads to the nursery, whatever `spark.python.daemon.module` counts for."""
+    place = str(tmp_path / "n")
+    write_python(place)
+    told = told_to_java(place)
+    assert told == {PLACE_VARIABLE: place, PYTHON_VARIABLE: str(python_of(place))}
+    source = "pyspark.sql.streaming.python_streaming_source_runner"
+    for arguments, known_by in (
+        (["pyspark.daemon", "pyspark.sql.worker.create_data_source"], ["pyspark.sql.worker.create_data_source"]),
+        (["ottla.spark.workers.daemon", "pyspark.worker"], ["pyspark.worker"]),
+        ([source], [source]),
+    ):
+        done = subprocess.run(
+            [told[PYTHON_VARIABLE], "-m", *arguments], env={**os.environ, **told, "GIVEN": "a value"},
+            input="\n", capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert (json.loads(done.stdout)[0], done.returncode) == (known_by, 1), done.stderr
+    plain = subprocess.run([told[PYTHON_VARIABLE], "-c", "print('a b')"], capture_output=True, text=True, check=True)
+    assert plain.stdout == "a b\n"
+
+
+def test_where_it_cannot_be_executed_spark_starts_python_itself(tmp_path: Path) -> None:
+    place = str(tmp_path / "n")
+    write_python(place)
+    python_of(place).chmod(0o600)
+    assert told_to_java(place) == {PLACE_VARIABLE: place}
 
 
 def is_gone(pid: int) -> bool:

@@ -17,6 +17,8 @@ if os.fork() == 0:
     from ottla.spark.reading.reader import BatchReader
     from ottla.spark.writing.batch_tasks import WriteRowsTask
     from pyspark.worker import main
+    import pyspark.sql.streaming.python_streaming_source_runner, pyspark_ottla
+    import pyspark.sql.worker.create_data_source, pyspark.sql.worker.lookup_data_sources
     assert pyarrow.compute.sum(pyarrow.array([1, 2, 3])).as_py() == 6
     print(*[name for name in set(sys.modules) - before if not name.startswith("pyarrow")], flush=True)
     os._exit(0)
