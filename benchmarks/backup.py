@@ -9,27 +9,24 @@ Run: python -m benchmarks.backup [--megabytes N] [--record-bytes N] [--partition
 """
 
 import argparse
-import os
 import random
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from tests.own_speeds import disk_speed, store_speeds
 from tests.pipelines.s3_server import s3_server
 
 from ottla.client import admin
 from ottla.client.settings import client_settings
-from ottla.pipelines.backup import store
 from ottla.pipelines.backup.catalogue import read_catalogue
 from ottla.pipelines.backup.manifest import Kind
-from ottla.pipelines.backup.planning import OBJECT_BYTES
 from ottla.pipelines.backup.restore_plan import RestoreRequest
 from ottla.pipelines.backup.restoring import RestoreOptions, plan_restore, run_restore
 from ottla.pipelines.backup.running import OpenTasks, RunOptions, run_backup
@@ -44,7 +41,6 @@ from ottla.testing import broker
 
 TOPIC = "bench"
 BUCKET = "bench"
-COPY_BYTES = 8 << 20
 
 
 class Line(NamedTuple):
@@ -89,32 +85,12 @@ def read_all(bootstrap: str, partitions: int, records: int) -> None:
     consumer.close()
 
 
-def copy(files: list[Path], folder: Path) -> None:
-    folder.mkdir()
-    for number, path in enumerate(files):
-        with path.open("rb") as source, (folder / str(number)).open("wb") as target:
-            shutil.copyfileobj(source, target, COPY_BYTES)
-            target.flush()
-            os.fsync(target.fileno())
-
-
 def timed(what: str, work: Callable[[], object]) -> Line:
     started = time.perf_counter()
     work()
     line = Line(what, time.perf_counter() - started)
     print(f"  {line.what}: {line.seconds:.1f} s", file=sys.stderr, flush=True)
     return line
-
-
-def own_speed(place: Place, size: int) -> list[Line]:
-    """What the S3 server does for a client that does nothing else, in objects as a backup has them."""
-    content = random.Random(2).randbytes(OBJECT_BYTES)
-    names = [str(number) for number in range(max(1, size // OBJECT_BYTES))]
-    scale = size / (len(names) * OBJECT_BYTES)
-    with ThreadPoolExecutor(2) as pool:
-        put = timed("put to the S3 server", lambda: [*pool.map(lambda name: store.write(place, name, content), names)])
-        get = timed("get from the S3 server", lambda: [*pool.map(lambda name: store.read(place, name), names)])
-    return [Line(line.what, line.seconds * scale) for line in (put, get)]
 
 
 def measure(args: argparse.Namespace, folder: Path, access: S3Access | None) -> tuple[int, list[Line]]:
@@ -125,13 +101,11 @@ def measure(args: argparse.Namespace, folder: Path, access: S3Access | None) -> 
         records = fill(bootstrap, args.megabytes, args.record_bytes, args.partitions, args.codec)
         files = sorted(folder.glob(f"log/{TOPIC}-*/*.log"))
         size = sum(path.stat().st_size for path in files)
-        lines = [
-            timed("copy of the log's files, with fsync", lambda: copy(files, folder / "copy")),
-            timed("plain consumer (librdkafka)", lambda: read_all(bootstrap, args.partitions, records)),
-        ]
-        shutil.rmtree(folder / "copy")
+        own = [disk_speed(files, folder / "copy")]
         if access is not None:
-            lines += own_speed(place_of(f"s3://{BUCKET}/own", access), size)
+            own += store_speeds(place_of(f"s3://{BUCKET}/own", access), size)
+        lines = [Line(each.what, each.seconds * size / each.bytes) for each in own]
+        lines.append(timed("plain consumer (librdkafka)", lambda: read_all(bootstrap, args.partitions, records)))
         begun = time.perf_counter()
         spark = build_session("bench", args.master, {}, short_lived=True)
         lines.append(Line("start of Spark", time.perf_counter() - begun))

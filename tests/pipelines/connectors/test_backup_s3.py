@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.pipelines.backups import Backups, contents, send
 from tests.spark.feeding import create_topic
@@ -17,6 +19,7 @@ from ottla.pipelines.backup.naming import plan_path
 from ottla.pipelines.backup.pruning import prune_place
 from ottla.pipelines.backup.restore_plan import RestoreRequest
 from ottla.pipelines.backup.store import place_of
+from ottla.pipelines.backup.taking import REPEATED
 from ottla.pipelines.connectors.objects.store import S3Access
 from ottla.testing import RunningBroker
 
@@ -35,6 +38,10 @@ def test_a_bucket_is_as_good_as_a_folder(
     second = backups.take(re.escape(f"{name}.t"), "raw")
     assert (first.records, second.records) == (80, 90)
     assert backups.verify().problems == []
+    ((_, rows), *_rest) = first.objects()
+    columns = pq.read_metadata(pa.BufferReader(store.read(backups.place, rows.path))).row_group(0).to_dict()["columns"]
+    with_dictionary = [each["path_in_schema"] for each in columns if each["has_dictionary_page"]]
+    assert with_dictionary == REPEATED, "looking for values that come twice costs more than it saves"
     assert not [each for each in store.listed(backups.place) if each.path.startswith("runs/")]
     done = backups.restore(second, bootstrap, RestoreRequest(prefix="new."))
     assert done.records == 90

@@ -47,8 +47,9 @@ def place_of(text: str, access: S3Access | None = None) -> Place:
 
 def read(place: Place, path: str) -> bytes:
     try:
-        with file_system(place.s3).open_input_stream(f"{place.root}/{path}", compression=None) as stream:
-            return stream.readall()
+        # As a file, whose size is asked for, it comes in one request; a stream would ask for every 256 KB anew.
+        with file_system(place.s3).open_input_file(f"{place.root}/{path}") as file:
+            return file.read()
     except FileNotFoundError:
         raise MissingObject(f"{place}/{path} is missing") from None
     except OSError as error:

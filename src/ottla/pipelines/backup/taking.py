@@ -39,6 +39,10 @@ _FIELDS: list[tuple[str, pa.DataType]] = [
     ("headers", HEADERS_TYPE),
 ]
 SCHEMA = pa.schema(_FIELDS)
+REPEATED = ["topic", "partition", "timestamp_type", "headers.list.element.key"]
+"""Columns worth a dictionary. Values hardly ever come twice: looking for it cost as much as all the rest of writing."""
+WITH_BOUNDS = ["topic", "partition", "offset", "timestamp"]
+"""Columns of which readers may want to know the least and the largest value, to leave out what they do not want."""
 
 
 class TakeTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,7 +149,9 @@ class _Rows(_Writing):
 
     def _begin(self) -> None:
         self._sink = pa.BufferOutputStream()
-        self._writer = pq.ParquetWriter(self._sink, SCHEMA, compression=COMPRESSION)
+        self._writer = pq.ParquetWriter(
+            self._sink, SCHEMA, compression=COMPRESSION, use_dictionary=REPEATED, write_statistics=WITH_BOUNDS
+        )
         self._sum = RecordSum()
 
     def add(self, fetched: Fetched) -> int:
