@@ -240,6 +240,7 @@ class Rows(ctypes.Structure):
         ("header_key", Binary),
         ("header_value", Binary),
         ("timestamps_at", ctypes.c_void_p),
+        ("offsets_at", ctypes.c_void_p),
     ]
     key: Binary
     value: Binary
@@ -256,12 +257,15 @@ class Rows(ctypes.Structure):
         header_key: Binary,
         header_value: Binary,
         timestamps: Int64s | None = None,
+        offsets: Int64s | None = None,
     ) -> None:
-        """`timestamps` are those of the rows in milliseconds; without them all have the payload's."""
-        timestamps_at = None if timestamps is None else timestamps.ctypes.data
-        super().__init__(key, value, headers, header_key, header_value, timestamps_at)
+        """`timestamps` are those of the rows in milliseconds; without them all have the payload's. `offsets` are those
+        that the records get; without them records are counted."""
+        addresses = [None if column is None else column.ctypes.data for column in (timestamps, offsets)]
+        super().__init__(key, value, headers, header_key, header_value, *addresses)
         self.columns = (key, value, headers, header_key, header_value)  # the structure alone keeps no array alive
         self.timestamps = timestamps
+        self.offsets = offsets
 
 
 class Payload(ctypes.Structure):
@@ -275,6 +279,7 @@ class Payload(ctypes.Structure):
         ("timestamp_delta", ctypes.c_int64),
         ("need", ctypes.c_int64),
         ("base_timestamp", ctypes.c_int64),
+        ("base_offset", ctypes.c_int64),
     ]
     capacity: int
     used: int
@@ -284,6 +289,8 @@ class Payload(ctypes.Structure):
     need: int
     base_timestamp: int
     """What the timestamps of rows are counted from."""
+    base_offset: int
+    """What the offsets of rows are counted from."""
 
     def __init__(self, capacity: int) -> None:
         self.buffer = memory(capacity)

@@ -12,7 +12,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { ABI = 1 }; /* changes with every structure below; native.py checks it */
+enum { ABI = 2 }; /* changes with every structure below; native.py checks it */
 
 typedef enum { DONE, FULL, VARINT, RECORD_LENGTH, CUT_SHORT, HEADER_COUNT, HEADER_NAME, OFFSET } status;
 
@@ -51,11 +51,12 @@ typedef struct {
 typedef struct {
     binary key, value, headers, header_key, header_value;
     const int64_t *timestamps; /* of each row, or NULL: then all have the payload's */
+    const int64_t *offsets;    /* of each row, or NULL: then records are counted */
 } rows;
 
 typedef struct {
     uint8_t *buffer;
-    int64_t capacity, used, records, timestamp_delta, need, base_timestamp;
+    int64_t capacity, used, records, timestamp_delta, need, base_timestamp, base_offset;
 } payload;
 
 /* ---- reading ---- */
@@ -332,13 +333,14 @@ EXPORT int64_t ottla_encode(const rows *from, const int64_t *selected, int64_t c
         int64_t row = selected[done];
         int64_t timestamp_delta =
             from->timestamps ? from->timestamps[row] - into->base_timestamp : into->timestamp_delta;
+        int64_t offset_delta = from->offsets ? from->offsets[row] - into->base_offset : into->records;
         slice key = get(&from->key, row), value = get(&from->value, row);
         int64_t first = 0, last = 0;
         if (!is_null(&from->headers, row)) {
             first = from->headers.offsets[row];
             last = from->headers.offsets[row + 1];
         }
-        int64_t body = 1 + size_of_number(timestamp_delta) + size_of_number(into->records) + size_of_bytes(key) +
+        int64_t body = 1 + size_of_number(timestamp_delta) + size_of_number(offset_delta) + size_of_bytes(key) +
                        size_of_bytes(value) + size_of_number(last - first);
         for (int64_t entry = first; entry < last; entry++)
             body += size_of_bytes(get(&from->header_key, entry)) + size_of_bytes(get(&from->header_value, entry));
@@ -350,7 +352,7 @@ EXPORT int64_t ottla_encode(const rows *from, const int64_t *selected, int64_t c
         uint8_t *at = put_number(into->buffer + into->used, body);
         *at++ = 0; /* attributes, unused */
         at = put_number(at, timestamp_delta);
-        at = put_number(at, into->records);
+        at = put_number(at, offset_delta);
         at = put_bytes(put_bytes(at, key), value);
         at = put_number(at, last - first);
         for (int64_t entry = first; entry < last; entry++)

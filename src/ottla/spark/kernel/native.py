@@ -8,7 +8,7 @@ import numpy as np
 from ottla.spark.kernel.interface import Binary, Columns, Cursor, Int32s, Int64s, Payload, Rows, Status
 
 LIBRARY = Path(__file__).with_name("_kernel.so")
-_ABI = 1
+_ABI = 2
 
 
 class StaleKernel(Exception):

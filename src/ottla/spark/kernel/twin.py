@@ -52,7 +52,8 @@ class TwinKernel:
             delta = payload.timestamp_delta
             if rows.timestamps is not None:
                 delta = int(rows.timestamps[row]) - payload.base_timestamp
-            record = _encode_record(rows.columns, row, payload.records, delta)
+            place = payload.records if rows.offsets is None else int(rows.offsets[row]) - payload.base_offset
+            record = _encode_record(rows.columns, row, place, delta)
             end = payload.used + len(record)
             if end > payload.capacity:
                 payload.need = len(record)

@@ -219,14 +219,14 @@ def rows_by_partition(topics: TopicCodes, partitions: Int32s) -> Iterator[tuple[
         yield names[group >> 32], group & 0xFFFFFFFF, selected
 
 
-def kernel_rows(batch: pa.RecordBatch, now: int) -> Rows:
+def kernel_rows(batch: pa.RecordBatch, now: int, offsets: Int64s | None = None) -> Rows:
     """The columns of records as a kernel reads them; `now` is the time of rows without one."""
     key, value = _column(batch, "key"), _column(batch, "value")
     keys = NO_BINARY if key is None else _binary(key, "key")
     values = NO_BINARY if value is None else _binary(value, "value")
     headers = _column(batch, "headers")
     of_headers = (NO_BINARY, NO_BINARY, NO_BINARY) if headers is None else _headers(headers)
-    return Rows(keys, values, *of_headers, _timestamps(batch, now))
+    return Rows(keys, values, *of_headers, _timestamps(batch, now), offsets)
 
 
 def _timestamps(batch: pa.RecordBatch, now: int) -> Int64s | None:

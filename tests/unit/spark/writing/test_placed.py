@@ -57,3 +57,15 @@ def test_every_record_is_where_it_is_told_to_be(
         (offset, each.key, each.value, each.timestamp, [*each.headers])
         for offset, each in zip(offsets.tolist(), records, strict=True)
     ]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_records_too_far_apart_for_one_batch_get_their_own(kernel: Kernel) -> None:
+    """A batch counts offsets in 32 bits; what compaction has left may lie further apart."""
+    offsets = np.array([5, 2**31 + 4, 2**31 + 5, 2**40], np.int64)
+    encoder = PlacedEncoder(codec=Codec.NONE, kernel=kernel)
+    records = [NewRecord(b"k", b"v", 7) for _ in offsets]
+    batches = [*encoder.add(rows(records), offsets), *encoder.flush()]
+    assert [[each.offset for each in decode_batch(batch)] for batch in batches] == [
+        [5, 2**31 + 4], [2**31 + 5], [2**40],
+    ]  # fmt: skip
