@@ -1,10 +1,9 @@
 """A place on disk: whole objects or none, and one run at a time. A bucket, by the requests that it gets."""
 
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from tests.asked_bucket import asked_bucket
 
 from ottla.pipelines.backup import store
 from ottla.pipelines.backup.manifest import BackupProblem, MissingObject
@@ -56,35 +55,6 @@ def test_places_are_folders_and_buckets() -> None:
 def test_an_object_of_a_bucket_comes_in_one_request() -> None:
     """Pieces of it would cost a request each, and a server that reads the whole object for each piece crawls."""
     content = bytes(range(256)) * 8_000
-    asked: list[str] = []
-
-    class Bucket(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_HEAD(self) -> None:
-            self._answer(200, b"", len(content))
-
-        def do_GET(self) -> None:
-            first, last = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
-            self._answer(206, content[first : last + 1], last + 1 - first)
-
-        def log_message(self, *_: object) -> None: ...
-
-        def _answer(self, status: int, body: bytes, length: int) -> None:
-            asked.append(self.command)
-            self.send_response(status)
-            self.send_header("Content-Length", str(length))
-            self.end_headers()
-            self.wfile.write(body)
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Bucket) as server:
-        server.daemon_threads = True
-        serving = threading.Thread(target=server.serve_forever)
-        serving.start()
-        try:
-            access = S3Access(endpoint=f"http://127.0.0.1:{server.server_port}", access_key="ann", secret_key="x")
-            assert store.read(place_of("s3://bucket/place", access), "data/a") == content
-        finally:
-            server.shutdown()
-            serving.join()
+    with asked_bucket(content) as (access, asked):
+        assert store.read(place_of("s3://bucket/place", access), "data/a") == content
     assert asked == ["HEAD", "GET"]

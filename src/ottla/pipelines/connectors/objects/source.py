@@ -157,7 +157,8 @@ def read_objects(reading: ObjectReading, schema: StructType, found: Sequence[Sto
 
 
 def _records(reading: ObjectReading, entry: StoredObject, arrow: pa.Schema) -> Iterator[pa.RecordBatch]:
-    with file_system(reading.store.s3).open_input_stream(entry.path) as stream:  # unpacks by suffix: .gz, .zst, ...
+    # Unpacks by suffix: .gz, .zst, ...; without a buffer it asks for 64 KB at a time then.
+    with file_system(reading.store.s3).open_input_stream(entry.path, buffer_size=BLOCK_BYTES) as stream:
         blocks = iter(lambda: stream.read(BLOCK_BYTES), b"")
         skip = reading.header
         for content, starts in cut_stream(blocks):
