@@ -39,8 +39,8 @@ def test_a_bucket_is_as_good_as_a_folder(
     assert (first.records, second.records) == (80, 90)
     assert backups.verify().problems == []
     ((_, rows), *_rest) = first.objects()
-    columns = pq.read_metadata(pa.BufferReader(store.read(backups.place, rows.path))).row_group(0).to_dict()["columns"]
-    with_dictionary = [each["path_in_schema"] for each in columns if each["has_dictionary_page"]]
+    group: Any = pq.read_metadata(pa.BufferReader(store.read(backups.place, rows.path))).row_group(0)
+    with_dictionary = [each["path_in_schema"] for each in group.to_dict()["columns"] if each["has_dictionary_page"]]
     assert with_dictionary == REPEATED, "looking for values that come twice costs more than it saves"
     assert not [each for each in store.listed(backups.place) if each.path.startswith("runs/")]
     done = backups.restore(second, bootstrap, RestoreRequest(prefix="new."))

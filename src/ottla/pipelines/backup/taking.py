@@ -39,8 +39,9 @@ _FIELDS: list[tuple[str, pa.DataType]] = [
     ("headers", HEADERS_TYPE),
 ]
 SCHEMA = pa.schema(_FIELDS)
-REPEATED = ["topic", "partition", "timestamp_type", "headers.list.element.key"]
-"""Columns worth a dictionary. Values hardly ever come twice: looking for it cost as much as all the rest of writing."""
+REPEATED: Any = ["topic", "partition", "timestamp_type", "headers.list.element.key"]
+"""Columns worth a dictionary; the stubs know only all or none. Values hardly ever come twice: looking for that cost as
+much as all the rest of writing."""
 WITH_BOUNDS = ["topic", "partition", "offset", "timestamp"]
 """Columns of which readers may want to know the least and the largest value, to leave out what they do not want."""
 
