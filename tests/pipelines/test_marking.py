@@ -18,12 +18,14 @@ from ottla.pipelines.connectors.files.publishing import Publication
 from ottla.pipelines.connectors.topic import TopicSource
 from ottla.pipelines.frames import HIDDEN, MARK, ORIGIN
 from ottla.pipelines.parts import Reading, SourcePart, StepPart
+from ottla.pipelines.runner import batches
 from ottla.pipelines.runner.chain import Chain
 from ottla.pipelines.runner.deploy import deploy
 from ottla.pipelines.runner.metrics import metrics_text
 from ottla.pipelines.runner.queries import start_query
 from ottla.pipelines.runner.status import status_document
 from ottla.pipelines.runner.supervisor import State
+from ottla.pipelines.runner.topics import prepare_topics
 
 CALLS_MAX = 100
 """Of py4j, for one batch of a pipeline that is all in the stream: each costs the driver's processor, and Spark's."""
@@ -63,7 +65,7 @@ def test_every_step_passes_on_what_failed_before_it(world: World) -> None:
         for n in (0, 1, 2, 3, 3, 4, 5, 6, 7, 60)
     ]
     records: list[tuple[Any, ...]] = [
-        (None, bytearray(value.encode()), "t", 0, offset, None, 0, [])
+        (None, bytearray(value.encode()), "t", 0, offset, None, 0, None)
         for offset, value in enumerate([*values, "{oops", "{oops"])
     ]
     row = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, kind INT, "
@@ -93,6 +95,7 @@ def test_every_step_passes_on_what_failed_before_it(world: World) -> None:
         2: "6 map", 8: "11 python", 9: "3 expect", 10: "source in", 11: "source in",
     }  # fmt: skip
     assert "seven" in marked[8][1]
+    assert {len(row[ORIGIN].headers) for row in found} == {0}, "no list is null on its way to Python: that is slow"
     assert len(found) == 8
     # And set aside in the end, as history and tests do.
     assert {row.n for row in chain.set_aside(result).collect()} == {1, 3, 4}
@@ -157,8 +160,6 @@ def test_a_batch_is_one_job_and_few_questions_to_spark(world: World, monkeypatch
         ).replace("trigger: 100 ms", "max_records: 5"))  # fmt: skip
     deployment = deploy(path, bootstrap=world.bootstrap, state_dir=world.folder / "state")
     supervisor = world.supervisor(path)
-    from ottla.pipelines.runner.topics import prepare_topics
-
     prepare_topics(deployment)
     started = start_query(deployment.plan.queries[0], deployment, world.spark, once=True)
     assert started.scans == 1
@@ -185,11 +186,47 @@ def test_a_batch_is_one_job_and_few_questions_to_spark(world: World, monkeypatch
     assert len(world.records(world.named("dead"))) == 1
 
 
-@pytest.mark.parametrize("step", ["staged", "decided", "published"])
+@pytest.mark.parametrize("parallel", [False, True])
+def test_a_large_batch_is_one_pass_too_with_one_file_for_each_folder(
+    world: World, monkeypatch: pytest.MonkeyPatch, parallel: bool
+) -> None:
+    """Rows of files and records of topics go through one shuffle; with `parallel` each task writes its own files."""
+    monkeypatch.setattr(batches, "SMALL_RECORDS", 0)
+    topic = world.topic("in", partitions=2)
+    orders: list[dict[str, Any]] = [
+        {"id": f"o{number}", "item": f"tea {number % 3}", "amount": number % 10} for number in range(8_000)
+    ]
+    values = [json.dumps(order) for order in orders]
+    world.send(topic, *values[:4000], "{oops")
+    world.send(topic, *values[4000:], partition=1)
+    options = "partition_by: [item], parallel: true" if parallel else "partition_by: [item]"
+    path = world.file(LATE.replace(", at TIMESTAMP", ""
+        ).replace("- deduplicate: {keys: [id], time: at, within: 1 minute}", "- filter: amount <> 3"
+        ).replace("partition_by: [item]", options).replace("trigger: 100 ms", "trigger: 1 s"))  # fmt: skip
+    deployment = deploy(path, bootstrap=world.bootstrap, state_dir=world.folder / "state")
+    prepare_topics(deployment)
+    started = start_query(deployment.plan.queries[0], deployment, world.spark, once=True)
+    assert started.stream.awaitTermination(120)
+    jobs = world.spark.sparkContext.statusTracker().getJobIdsForGroup(str(started.stream.runId))
+    assert (len(jobs), started.work.counters.batches) == (2, 1), "what is shuffled, and what is behind it"
+    expected = sorted(order["id"] for order in orders if order["amount"] != 3)
+    assert sorted(row["id"] for row in world.values(world.named("out"))) == expected
+    assert sorted(row["id"] for row in world.values(world.named("copy"))) == expected
+    assert len(world.records(world.named("dead"))) == 1
+    lake = pyarrow.dataset.dataset(str(world.folder / "lake"), format="parquet", partitioning="hive")
+    assert sorted(map(str, lake.to_table()["id"].to_pylist())) == expected
+    files = Counter(Path(file).parent.name for file in lake.files)
+    assert set(files) == {"item=tea 0", "item=tea 1", "item=tea 2"}
+    assert set(files.values()) == ({2} if parallel else {1})
+    assert started.work.counters.rows["files-3"] == len(expected)
+
+
+@pytest.mark.parametrize(("step", "small"), [("staged", 9), ("decided", 9), ("published", 9), ("decided", 0)])
 def test_a_driver_that_dies_while_files_appear_writes_everything_once(
-    world: World, step: str, monkeypatch: pytest.MonkeyPatch
+    world: World, step: str, small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files come before the transaction ends: whatever is done of them is done when the batch comes again."""
+    monkeypatch.setattr(batches, "SMALL_RECORDS", small)
     topic = world.topic("in")
     world.send(topic, at(1, 1, 1), "{oops", at(2, 2, 2))
     path = world.file(LATE.replace("errors: {", "errors: {restart: never, "))

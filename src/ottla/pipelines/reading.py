@@ -14,6 +14,7 @@ from ottla.pipelines.parts import KeyReading, Reading
 from ottla.pipelines.structs import Problem, read_struct
 from ottla.spark.formats.api import KEY, build_format, check_format, parse_key
 from ottla.spark.formats.spec import ERROR, PARSED, FormatSpec
+from ottla.spark.headers import never_null
 
 RECORD_COLUMNS = ("key", "topic", "partition", "offset", "timestamp", "headers")
 PLACES = ("topic", "partition", "offset")
@@ -100,7 +101,7 @@ def _with_place(records: DataFrame, source: str) -> Column:
 
 
 def origin(records: DataFrame, source: str) -> Column:
-    """The struct of `frames.ORIGIN_TYPE`, with null for what a system's records do not have."""
+    """The struct of `frames.ORIGIN_TYPE`, with null for what a system's records do not have, and no list for it."""
     fields = []
     for field in ORIGIN_TYPE.fields:
         if field.name == "source":
@@ -109,6 +110,8 @@ def origin(records: DataFrame, source: str) -> Column:
             value = sf.col(field.name).cast(field.dataType)
         else:
             value = sf.lit(None).cast(field.dataType)
+        if field.name == "headers":
+            value = never_null(value)  # `python` steps hand the origin over to Python and get it back
         fields.append(value.alias(field.name))
     return sf.struct(*fields)
 

@@ -25,6 +25,7 @@ from ottla.pipelines.secrets import references
 from ottla.spark.formats.api import build_format, check_format, encode, encode_key, key_headers, record_headers
 from ottla.spark.formats.registry_format import REGISTRY, key_options
 from ottla.spark.formats.spec import FormatSpec
+from ottla.spark.headers import never_null
 from ottla.spark.reading import kept_option
 from ottla.spark.reading.kept_table import KeptTableReader
 from ottla.spark.source import HEADERS
@@ -302,7 +303,7 @@ class TopicSink:
             found.append(key_headers(frame, of_key, key))
         more = [each.cast(HEADERS) for each in found if each is not None]
         own = self._headers(frame)
-        return sf.concat(sf.coalesce(own, sf.array().cast(HEADERS)), *more) if more else own
+        return sf.concat(never_null(own), *more) if more else own
 
     def _headers(self, frame: DataFrame) -> Column:
         if not self.options.headers:

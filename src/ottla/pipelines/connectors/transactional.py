@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
 
 from ottla.model.names import TopicPartition
-from ottla.pipelines.connectors.base import Batch, Sink, Written
+from ottla.pipelines.connectors.base import Batch, Sink
 
 if TYPE_CHECKING:
     from ottla.spark.writing.batch_writer import PublishedBeside
@@ -68,8 +68,6 @@ class StagedSink(Protocol):
 
     def beside(self, batch: Batch, codec: str) -> "PublishedBeside | None":
         """How the batch is written in that pass; None if it was written before."""
-
-    def write(self, frame: DataFrame, batch: Batch) -> Written: ...
 
 
 def is_transactional(sink: type[Sink]) -> bool:

@@ -16,6 +16,7 @@ from ottla.pipelines.mirror import naming
 from ottla.pipelines.mirror.offset_map import Entry, to_notes
 from ottla.pipelines.mirror.spec import Flow
 from ottla.pipelines.mirror.topics import ensure_topics
+from ottla.spark.headers import never_null
 from ottla.spark.source import HEADERS
 from ottla.spark.writing.batch_tasks import SOURCE_OFFSET
 from ottla.spark.writing.copied import Note, Run
@@ -48,7 +49,7 @@ class MirrorSink:
         return TopicTarget(topic=None, compression=self._flow.compression, exactly_once=True, in_plan=True)
 
     def columns(self, frame: DataFrame, base_dir: Path) -> list[Column]:
-        headers = sf.coalesce(sf.col("headers"), sf.array().cast(HEADERS))
+        headers = never_null(sf.col("headers"))
         if self._flow.provenance:
             came_from = sf.struct(
                 sf.lit(PROVENANCE).alias("key"), sf.lit(self._options.source_id).cast("binary").alias("value")

@@ -29,7 +29,7 @@ from ottla.pipelines.plan import QueryPlan
 from ottla.pipelines.runner import dead_letters
 from ottla.pipelines.runner.chain import Chain, uncarry, unread_in_table
 from ottla.pipelines.runner.deployment import SMALL_RECORDS, Deployment
-from ottla.pipelines.runner.finishing import ROW, Finishing, finishing
+from ottla.pipelines.runner.finishing import Finishing, finishing
 from ottla.spark.writing.batch_writer import BatchWritten, PublishedBeside, show_progress, write_batch
 
 PARQUET_CODEC = "spark.sql.parquet.compression.codec"
@@ -179,29 +179,18 @@ class BatchWork:
         return result if query.target is None else chain.named[query.target]
 
     def _write_finished(self, end: Finishing, frame: DataFrame, batch_id: int) -> None:
-        """The frame is what is written: topics, dead letters and files in one pass, if one task is enough for it."""
+        """The frame is what is written: topics, dead letters and files in one pass."""
         spark = frame.sparkSession
         records = self._notes.records(spark, batch_id)
         is_small = records is not None and records <= SMALL_RECORDS
         if not end.files:
             self._count_topics(self._write_topics(spark, frame, batch_id, is_small=is_small))
             return
-        names = TOPIC_ROW.names
-        if not is_small:
-            with kept_frames() as keep:
-                kept = keep(frame)
-                rows = kept.filter(sf.col(ROW).isNotNull()).select(f"{ROW}.*")
-                for name, sink in end.files:
-                    written = sink.write(rows, self._batch(spark, batch_id, name))
-                    self._count(name, None if written.already_there else written.rows)
-                topics = kept.filter(sf.col("topic").isNotNull()).select(*names)
-                self._count_topics(self._write_topics(spark, topics, batch_id))
-            return
         asked = {name: sink.beside(self._batch(spark, batch_id, name), end.codec) for name, sink in end.files}
         beside = {name: answer for name, answer in asked.items() if answer is not None}
         if not beside:
-            frame = frame.filter(sf.col("topic").isNotNull()).select(*names)
-        self._count_topics(self._write_topics(spark, frame, batch_id, is_small=True, beside=[*beside.values()]))
+            frame = frame.filter(sf.col("topic").isNotNull()).select(*TOPIC_ROW.names)
+        self._count_topics(self._write_topics(spark, frame, batch_id, is_small=is_small, beside=[*beside.values()]))
         for name, published in beside.items():
             self._count(name, published.rows)
 

@@ -10,6 +10,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from ottla.spark.headers import never_null
 from ottla.spark.source import HEADERS
 
 PREFIX = "ottla.error."
@@ -49,7 +50,7 @@ def letter_columns(origin: Column, why: Mapping[str, Column], pipeline: str, top
         TIMESTAMP: sf.unix_millis(origin["timestamp"]).cast("string"),
     }
     added = sf.array(*(_header(name, value) for name, value in said.items()))
-    known = sf.coalesce(origin["headers"], sf.array().cast(HEADERS))
+    known = never_null(origin["headers"])
     was_record = origin["topic"].isNotNull()  # its value may well be null
     value = sf.when(was_record, origin["value"]).otherwise(sf.coalesce(origin["value"], why["row"].cast("binary")))
     return [

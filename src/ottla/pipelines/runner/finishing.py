@@ -17,6 +17,7 @@ from ottla.pipelines.connectors.transactional import StagedSink, TransactionalSi
 from ottla.pipelines.frames import MARK, MARK_TYPE, ORIGIN, TOPIC_ROW, without_origin
 from ottla.pipelines.plan import QueryPlan
 from ottla.pipelines.runner.dead_letters import letter_columns
+from ottla.spark.headers import never_null
 
 ROW = "row"
 """The row itself, for files; null beside dead letters, and beside all records of a row but the first."""
@@ -66,11 +67,10 @@ def finishing(
 
 
 def _typed(columns: Sequence[Column]) -> list[Column]:
-    """As `frames.TOPIC_ROW` has them; without null lists, which are slow on their way to Python."""
+    """As `frames.TOPIC_ROW` has them."""
     typed = {field.name: column.cast(field.dataType) for field, column in zip(TOPIC_ROW.fields, columns, strict=False)}
     more = columns[len(typed) :]  # of a sink that is alone, and knows what its writer wants
-    headers = TOPIC_ROW["headers"].dataType
-    typed["headers"] = sf.coalesce(typed["headers"], sf.array().cast(headers))
+    typed["headers"] = never_null(typed["headers"])
     return [*(column.alias(name) for name, column in typed.items()), *more]
 
 

@@ -5,7 +5,7 @@ function runs once per row, whatever becomes of the row.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ottla.pipelines.frames import HIDDEN, MARK, ORIGIN
+from ottla.pipelines.steps.arrow_rows import GivenRows, LaidOver, taken
 from ottla.pipelines.steps.rejecting import FAILURE, ROW
 from ottla.pipelines.steps.user_code import Shipped, explain
 
@@ -65,65 +66,74 @@ class _Failed:
 
 
 def _rows(task: Task, function: Any, batch: pa.RecordBatch) -> pa.RecordBatch:
-    names = [name for name in batch.schema.names if name != ORIGIN]
-    rows = batch.select(names).to_pylist(maps_as_pydicts="lossy")
-    shown: dict[int, str] = {}
-    made: list[tuple[int, dict[str, Any]]] = []
-    failed: list[_Failed] = []
-    for index, row in enumerate(rows):
-        try:
-            made.extend((index, result) for result in _results(task, row, function(row)))
-        except Exception as error:  # the user's code: whatever it raises rejects this row and no other
-            failed.append(_Failed(index, explain(error)))
-    columns, made = _columns(task, made, failed)
-    untouched = batch.select(names)
-    for failure in failed:
-        shown[failure.index] = _as_json(untouched, failure.index)
-    return _assemble(task, columns, [index for index, _ in made], failed, shown, batch)
+    untouched = batch.select([name for name in batch.schema.names if name != ORIGIN])
+    given = GivenRows(untouched)
+    made, failed = _called_for_rows(task, function, given)
+    columns, made = _columns(task, given, made, failed)
+    shown = {failure.index: _as_json(untouched, failure.index) for failure in failed}
+    return _assemble(task, columns, made.indexes, failed, shown, batch)
 
 
 class WrongResult(Exception):
     """The function returned something that the step cannot use."""
 
 
-def _results(task: Task, row: dict[str, Any], result: Any) -> list[dict[str, Any]]:
+def _called_for_rows(task: Task, function: Any, given: GivenRows) -> tuple[LaidOver, list[_Failed]]:
+    made, failed = LaidOver(), []
+    known = frozenset(task.columns.names)
+    for index, (row, values) in enumerate(given):
+        try:
+            results = _results(function(row), known)
+        except Exception as error:  # the user's code: whatever it raises rejects this row and no other
+            failed.append(_Failed(index, explain(error)))
+            continue
+        for result in results:
+            # A function may also change the row that it was given, and return little or nothing of it.
+            is_laid_over = task.merge and result is not row and tuple(row.values()) != values
+            made.add(index, {**row, **result} if is_laid_over else result)
+    return made, failed
+
+
+def _results(result: Any, known: frozenset[str]) -> Sequence[Mapping[str, Any]]:
     """None leaves the row out, a mapping is a row, a list is several."""
     if result is None:
-        return []
-    several = list(result) if isinstance(result, list | tuple | Iterator) else [result]
-    rows: list[dict[str, Any]] = []
+        return ()
+    several = list(result) if isinstance(result, list | tuple | Iterator) else (result,)
     for item in several:
         if not isinstance(item, Mapping):
             raise WrongResult(f"it returned {type(item).__name__}, and a row is a dict, None or a list of dicts")
-        unknown = [name for name in item if name not in task.columns.names]
-        if unknown:
+        if not item.keys() <= known:
+            unknown = [name for name in item if name not in known]
             raise WrongResult(
                 f"it returned `{'`, `'.join(map(str, unknown))}`, which the step does not make: "
                 f"name it in `adds` (or `schema`)"
             )
-        rows.append({**row, **item} if task.merge else dict(item))
-    return rows
+    return several
 
 
-def _columns(
-    task: Task, made: list[tuple[int, dict[str, Any]]], failed: list[_Failed]
-) -> tuple[pa.RecordBatch, list[tuple[int, dict[str, Any]]]]:
+def _columns(task: Task, given: GivenRows, made: LaidOver, failed: list[_Failed]) -> tuple[pa.RecordBatch, LaidOver]:
     """All results as Arrow; if one does not fit the schema, find which, and reject the row that it came from."""
     try:
-        return pa.RecordBatch.from_pylist([row for _, row in made], schema=task.columns), made
+        return _as_arrow(task, given, made), made
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        fitting: list[tuple[int, dict[str, Any]]] = []
         rejected: set[int] = set()
-        for index, row in made:
-            problem = _misfit(task.columns, row)
-            if problem is None:
-                fitting.append((index, row))
-            elif index not in rejected:
+        for index, changes in zip(made.indexes, made.changes, strict=True):
+            problem = None if index in rejected else _misfit(task.columns, _whole(task, given, index, changes))
+            if problem is not None:
                 rejected.add(index)
                 failed.append(_Failed(index, problem))
-        # A row is rejected with all that came of it: half of a flattened row would be lost for good.
-        fitting = [(index, row) for index, row in fitting if index not in rejected]
-        return pa.RecordBatch.from_pylist([row for _, row in fitting], schema=task.columns), fitting
+        fitting = made.without(rejected)
+        return _as_arrow(task, given, fitting), fitting
+
+
+def _whole(task: Task, given: GivenRows, index: int, changes: Mapping[str, Any]) -> Mapping[str, Any]:
+    return given.whole(index, changes) if task.merge else changes
+
+
+def _as_arrow(task: Task, given: GivenRows, made: LaidOver) -> pa.RecordBatch:
+    if not task.merge:
+        return pa.RecordBatch.from_pylist([dict(changes) for changes in made.changes], schema=task.columns)
+    return pa.RecordBatch.from_arrays([given.column(field, made) for field in task.columns], schema=task.columns)
 
 
 def _misfit(schema: pa.Schema, row: Mapping[str, Any]) -> str | None:
@@ -196,8 +206,7 @@ def _assemble(
     good = columns.num_rows
     arrays: list[Any] = [_followed_by_nulls(column, len(failed)) for column in columns.columns]
     if ORIGIN in task.output.names:
-        picked = pa.array([*from_rows, *(failure.index for failure in failed)], pa.int64())
-        arrays.append(batch.column(batch.schema.get_field_index(ORIGIN)).take(picked))
+        arrays.append(taken(batch.column(ORIGIN), [*from_rows, *(failure.index for failure in failed)]))
     arrays.extend(pa.nulls(good + len(failed), field.type) for field in _unset(task) if field.name == MARK)
     arrays.append(pa.array([None] * good + [failure.error for failure in failed], pa.string()))
     arrays.append(pa.array([None] * good + [shown[failure.index] for failure in failed], pa.string()))

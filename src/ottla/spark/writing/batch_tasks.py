@@ -4,8 +4,8 @@ Rows are encoded before they are moved, so that a shuffle carries a few large re
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,14 +19,16 @@ from ottla.protocol.compression import Codec
 from ottla.spark.errors import IndeterminateTransaction
 from ottla.spark.kernel.arrow import Column
 from ottla.spark.kernel.interface import Int64s
+from ottla.spark.writing.beside import Parcels, SideWriter, open_all, parted, unpacked, with_notes
 from ottla.spark.writing.copied import runs_of
 from ottla.spark.writing.encode import UnfinishedBatch, rows_by_partition
 from ottla.spark.writing.rows_to_records import RowEncoding, encode_rows, produce, send_batches
 
 ENCODED = (
     "task INT, topic STRING, partition INT, record_count INT, base_timestamp LONG, max_timestamp LONG, codec INT, "
-    "payload BINARY"
+    "payload BINARY, beside INT"
 )
+"""A record batch, or (then `beside` is a number) rows for one of those that take them in the same pass."""
 WRITTEN = "stage INT, task LONG, topic STRING, partition INT, records LONG"
 WRITTEN_COPIES = f"{WRITTEN}, runs STRING"
 SOURCE_OFFSET = "source_offset"
@@ -41,8 +43,9 @@ _ENCODED_TYPES: Mapping[str, pa.DataType] = {
     "max_timestamp": pa.int64(),
     "codec": pa.int32(),
     "payload": pa.binary(),
+    "beside": pa.int32(),
 }
-_HEAD = list(_ENCODED_TYPES)[1:-1]
+_HEAD = list(_ENCODED_TYPES)[1:-2]
 
 
 class EncodeTask(NamedTuple):
@@ -50,11 +53,26 @@ class EncodeTask(NamedTuple):
 
     encoding: RowEncoding
     task_count: int
+    others: Sequence[SideWriter] = ()
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for full in encode_rows(batches, self.encoding):
+        parcels = Parcels(self.others, self.task_count)
+        for full in encode_rows(self._records(batches, parcels), self.encoding):
             if full:
                 yield _as_rows(full, self.task_count)
+            if parcels.is_full:
+                yield _as_parcels(parcels)
+        yield _as_parcels(parcels)
+
+    def _records(self, batches: Iterator[pa.RecordBatch], parcels: Parcels) -> Iterator[pa.RecordBatch]:
+        if not self.others:
+            yield from batches
+            return
+        for batch in batches:
+            rows, records = parted(batch)
+            if rows is not None:
+                parcels.add(rows)
+            yield records
 
 
 class WriteEncodedTask(NamedTuple):
@@ -62,10 +80,21 @@ class WriteEncodedTask(NamedTuple):
 
     settings: ProducerSettings
     transaction: TransactionPart | None
+    others: Sequence[SideWriter] = ()
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _refuse_second_attempt(self.transaction)
-        yield _written(produce((_as_records(batch) for batch in batches), self.settings, self.transaction))
+        opened = open_all(self.others)
+
+        def records() -> Iterator[list[UnfinishedBatch]]:
+            for batch in batches:
+                for number, payload in _parcels(batch) if opened else ():
+                    for rows in unpacked(payload):
+                        opened[number].add(rows)
+                yield _as_records(batch.filter(pc.is_null(batch.column("beside"))))
+
+        written = _written(produce(records(), self.settings, self.transaction))
+        yield with_notes(written, opened) if opened else written
 
 
 class WriteRowsTask(NamedTuple):
@@ -104,38 +133,25 @@ class WriteCopiesTask(NamedTuple):
         yield written.append_column("runs", said)
 
 
-class SideOutput(Protocol):
-    """Something else that takes the rows of a task, as they go by."""
-
-    def add(self, rows: pa.RecordBatch) -> None: ...
-
-    def done(self) -> str:
-        """What the driver has to know of it."""
-
-
 class WriteBesideTask(NamedTuple):
     """As WriteRowsTask; and the column `row`, where it is not null, goes to others in the same pass."""
 
     write: WriteRowsTask
-    others: Sequence[Callable[[], SideOutput]]
+    others: Sequence[SideWriter]
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        opened = [make() for make in self.others]
+        opened = open_all(self.others)
 
         def records() -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                rows: Any = batch.column("row").drop_null()
-                if len(rows):
-                    for other in opened:
-                        other.add(pa.RecordBatch.from_struct_array(rows))
-                found = batch.drop_columns(["row"]).filter(pc.is_valid(batch.column("topic")))
-                if found.num_rows:
-                    yield found
+                rows, found = parted(batch)
+                if rows is not None:
+                    for output in opened:
+                        output.add(rows)
+                yield found
 
         for written in self.write.run(records()):
-            notes = json.dumps([other.done() for other in opened])
-            said: Column = pa.array([notes, *[None] * (written.num_rows - 1)], pa.string())
-            yield written.append_column("notes", said)
+            yield with_notes(written, opened)
 
 
 def _refuse_second_attempt(transaction: TransactionPart | None) -> None:
@@ -153,9 +169,28 @@ def _as_rows(batches: list[UnfinishedBatch], task_count: int) -> pa.RecordBatch:
         [_task_of(batch, task_count) for batch in batches],
         *([getattr(batch, name) for batch in batches] for name in _HEAD),
         [bytes(batch.payload) for batch in batches],
+        [None] * len(batches),
     ]
+    return _encoded(values)
+
+
+def _as_parcels(parcels: Parcels) -> pa.RecordBatch:
+    taken = parcels.take()
+    nothing = [None] * len(taken)
+    tasks, numbers, payloads = ([parcel[column] for parcel in taken] for column in range(3))
+    return _encoded([tasks, *(nothing for _ in _HEAD), payloads, numbers])
+
+
+def _encoded(values: Sequence[Sequence[object]]) -> pa.RecordBatch:
     columns: list[Column] = [pa.array(items, kind) for items, kind in zip(values, _ENCODED_TYPES.values(), strict=True)]
     return pa.RecordBatch.from_arrays(columns, names=list(_ENCODED_TYPES))
+
+
+def _parcels(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Buffer]]:
+    payloads = batch.column("payload")
+    for index, number in enumerate(batch.column("beside").to_pylist()):
+        if number is not None:
+            yield number, payloads[index].as_buffer()
 
 
 def _task_of(batch: UnfinishedBatch, task_count: int) -> int:

@@ -6,7 +6,7 @@ batch whose note is already there is left alone. docs/decisions/0007-exactly-onc
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from py4j.protocol import Py4JJavaError
@@ -21,6 +21,7 @@ from ottla.model.errors import OttlaError
 from ottla.model.names import TopicPartition
 from ottla.spark import loop
 from ottla.spark.errors import IndeterminateTransaction, InvalidOption
+from ottla.spark.headers import never_null
 from ottla.spark.job_history import first_failure, was_stage_retried
 from ottla.spark.writing.batch_tasks import (
     ENCODED,
@@ -28,7 +29,6 @@ from ottla.spark.writing.batch_tasks import (
     WRITTEN_BESIDE,
     WRITTEN_COPIES,
     EncodeTask,
-    SideOutput,
     WriteBesideTask,
     WriteCopiesTask,
     WriteEncodedTask,
@@ -40,6 +40,7 @@ from ottla.spark.writing.batch_transaction import (
     commit_plain_offsets,
     open_transaction,
 )
+from ottla.spark.writing.beside import SideWriter
 from ottla.spark.writing.copied import CopyNotes, Run
 from ottla.spark.writing.notes import send_notes
 from ottla.spark.writing.rows_to_records import RowEncoding
@@ -65,8 +66,8 @@ class PublishedBeside(Protocol):
     rows: int
     """How many were published."""
 
-    def task(self, run: int) -> Callable[[], SideOutput]:
-        """What the task of one run writes with. Only the last run counts."""
+    def task(self, run: int) -> SideWriter:
+        """What the tasks of one run write with. Only the last run counts."""
 
     def publish(self, notes: Sequence[str]) -> None:
         """All is written, and `notes` are what the tasks that count said: make it visible, once."""
@@ -101,8 +102,8 @@ def write_batch(
     sources in another cluster, whose group is told when this has returned (`show_progress`). `is_small` says that one
     task can well write it all; if it is not known, Spark's own statistics decide.
 
-    `beside` are other sinks, of a small frame: its column `row` is what they get, in the same pass. They publish when
-    all is written, before the transaction ends; one that has done so before a crash is not to be named here again.
+    `beside` are other sinks: the column `row` is what they get, in the same pass. They publish when all is written,
+    before the transaction ends; one that has done so before a crash is not to be named here again.
     Rows without a topic are only for them. `has_headers`: no row's headers are null, which is quicker.
 
     `copying` says that rows have their partition and the offset (`source_offset`) of the record that they copy, those
@@ -112,9 +113,8 @@ def write_batch(
     encoding = _encoding(settings, compression)
     spark_context = frame.sparkSession.sparkContext
     name = query or spark_context.getLocalProperty("sql.streaming.queryId") or transactional_id
-    rows = frame if has_headers else _quick_headers(frame)
+    rows = frame if has_headers else _with_headers(frame)
     job = _Job(rows, encoding, _is_small(frame) if is_small is None else is_small, beside, copying)
-    assert job.is_small or not beside, "what goes beside is written by one task"
     if delivery == "at_least_once":
         return _write_at_least_once(job, group, offsets)
     if spark_context._conf.get("spark.speculation", "false") == "true":  # `getConf` copies all of it, through py4j
@@ -143,22 +143,24 @@ class _Job(NamedTuple):
 
     def run(self, transaction: TransactionPart | None, run: int) -> list[Row]:
         """Write all rows; what each task wrote to which partition."""
-        if self.beside:
-            task = WriteBesideTask(WriteRowsTask(self.encoding, transaction), [one.task(run) for one in self.beside])
+        others = [one.task(run) for one in self.beside]
+        if others and self.is_small:
+            task = WriteBesideTask(WriteRowsTask(self.encoding, transaction), others)
             return self.frame.coalesce(1).mapInArrow(task.run, WRITTEN_BESIDE).collect()
         if self.copying is not None:
             tasks = 1 if self.is_small else self.frame.sparkSession.sparkContext.defaultParallelism
             placed = self.frame.coalesce(tasks)
             return placed.mapInArrow(WriteCopiesTask(self.encoding, transaction).run, WRITTEN_COPIES).collect()
-        if transaction is None or self.is_small:
+        if self.is_small or (transaction is None and not others):
             frame = self.frame.coalesce(1) if self.is_small else self.frame
             return frame.mapInArrow(WriteRowsTask(self.encoding, transaction).run, WRITTEN).collect()
         # A number of partitions that was asked for is kept by adaptive execution.
         tasks = self.frame.sparkSession.sparkContext.defaultParallelism
         # No more tasks than cores: a batch is a union of many small frames, and each task costs a Python worker's time.
-        encoded = self.frame.coalesce(tasks).mapInArrow(EncodeTask(self.encoding, tasks).run, ENCODED)
+        encoded = self.frame.coalesce(tasks).mapInArrow(EncodeTask(self.encoding, tasks, others).run, ENCODED)
         placed = encoded.repartitionById(tasks, "task")
-        return placed.mapInArrow(WriteEncodedTask(self.encoding.settings, transaction).run, WRITTEN).collect()
+        write = WriteEncodedTask(self.encoding.settings, transaction, others)
+        return placed.mapInArrow(write.run, WRITTEN_BESIDE if others else WRITTEN).collect()
 
     def write_notes(self, written: list[Row], transaction: TransactionPart) -> None:
         if self.copying is None:
@@ -263,14 +265,8 @@ def _encoding(settings: ProducerSettings, compression: Mapping[str, str] | str) 
     return RowEncoding(settings, by_topic=by_topic)
 
 
-def _quick_headers(frame: DataFrame) -> DataFrame:
-    """Without null lists, which Spark writes to Arrow in a time that grows with the square of their number.
-
-    Measured: a million rows with null headers cost its JVM 15 s, with empty ones 2 s. Records know no difference.
-    """
-    if "headers" not in frame.columns:
-        return frame
-    return frame.withColumn("headers", sf.coalesce("headers", sf.array().cast(frame.schema["headers"].dataType)))
+def _with_headers(frame: DataFrame) -> DataFrame:
+    return frame.withColumn("headers", never_null(sf.col("headers"))) if "headers" in frame.columns else frame
 
 
 def _is_small(frame: DataFrame) -> bool:

@@ -27,13 +27,14 @@ class RowEncoding(NamedTuple):
 
 
 def encode_rows(batches: Iterable[pa.RecordBatch], encoding: RowEncoding) -> Iterator[list[UnfinishedBatch]]:
-    """Record batches as they fill, and at the end those that did not."""
+    """For each batch of rows the record batches that it has filled, if any; and at the end those that were not."""
     counts: dict[str, int] = {}
     encoders: dict[Compression, Encoder] = {}
     for batch in batches:
         topics = topics_of(batch, encoding.default_topic)
         if not counts.keys() >= set(topics):
             counts.update(partition_counts(encoding.settings.client, topics))
+        full: list[UnfinishedBatch] = []
         for compression, rows in _by_compression(batch, topics, encoding):
             encoder = encoders.get(compression)
             if encoder is None:
@@ -46,7 +47,8 @@ def encode_rows(batches: Iterable[pa.RecordBatch], encoding: RowEncoding) -> Ite
                 )
             encoder.add(rows)
             if encoder.full_count:
-                yield encoder.take(full_only=True)
+                full += encoder.take(full_only=True)
+        yield full
     for encoder in encoders.values():
         yield encoder.take(full_only=False)
 
@@ -79,7 +81,8 @@ def send_batches(
     producer = loop.run(_open(settings, transaction))
     try:
         for full in batches:
-            loop.run(producer.send_all(full))
+            if full:
+                loop.run(producer.send_all(full))
         loop.run(producer.flush())
     finally:
         loop.run(producer.close())

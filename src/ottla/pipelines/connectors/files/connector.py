@@ -188,7 +188,8 @@ class FilesSink:
         publication = Publication(local_path(options.files, batch.base_dir), batch.query, batch.sink)
         if publication.finish_or_prepare(batch.id) is not None:
             return None
-        return PublishBeside(publication, batch.id, options.partition_by, options.compression or codec)
+        codec = options.compression or codec
+        return PublishBeside(publication, batch.id, options.partition_by, codec, parallel=options.parallel)
 
     def write(self, frame: DataFrame, batch: Batch) -> Written:
         options = self.options

@@ -5,14 +5,14 @@ Where they are written aside, and how they come to be seen, is `publishing`'s ma
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql.types import (
@@ -33,10 +33,13 @@ from pyspark.sql.types import (
 )
 
 from ottla.pipelines.connectors.files.publishing import Move, Publication
+from ottla.pipelines.connectors.objects.folders import by_values
 
 CODECS = {"snappy": ".snappy", "zstd": ".zstd", "gzip": ".gz", "none": "", "uncompressed": ""}
 """Spark's names of codecs, and what they put into names of files."""
 
+WAITING_BYTES = 64 * 1024 * 1024
+"""How much of a task's rows waits before it is written."""
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile(r"[\x00-\x1f\"#%'*/:=?\\{\[\]^\x7f]")
 _PLAIN = (
@@ -78,9 +81,21 @@ class StageParquet:
     partition_by: tuple[str, ...]
     codec: str
     name: str
+    """With a place for the number of the task."""
+    parallel: bool = False
+    """Each task writes its own files, also where they go to the same folder."""
 
     def __call__(self) -> "StagedParquet":
         return StagedParquet(self)
+
+    def by_task(self, rows: pa.RecordBatch, tasks: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """One file for each folder: whoever has rows of it sends them to the same task."""
+        if self.parallel:
+            context = TaskContext.get()
+            yield (context.partitionId() if context else 0) % tasks, rows
+            return
+        for where, part in _by_folder(rows, self.partition_by):
+            yield zlib.crc32(f"{self.folder}/{where}".encode()) % tasks, part
 
 
 class StagedParquet:
@@ -89,20 +104,23 @@ class StagedParquet:
     def __init__(self, stage: StageParquet) -> None:
         context = TaskContext.get()
         self._attempt = f"attempt-{context.taskAttemptId() if context else 0}"
+        self._name = stage.name.format(task=context.partitionId() if context else 0)
         self._stage = stage
         self._writers: dict[str, pq.ParquetWriter] = {}
-        self._schemas: dict[str, pa.Schema] = {}
         self._rows: dict[str, int] = {}
+        self._waiting: dict[str, list[pa.RecordBatch]] = {}
+        self._waiting_bytes = 0
 
     def add(self, rows: pa.RecordBatch) -> None:
-        for where, part in by_folder(rows, self._stage.partition_by):
-            writer = self._writers.get(where)
-            if writer is None:
-                writer = self._writers[where] = self._open(where, part.schema)
-            writer.write_batch(_as_schema(part, self._schemas[where]))
-            self._rows[where] = self._rows.get(where, 0) + part.num_rows
+        """What is written at a time is a group of rows in the file, and readers are slow with many small ones."""
+        for where, part in _by_folder(rows, self._stage.partition_by):
+            self._waiting.setdefault(where, []).append(part.drop_columns(list(self._stage.partition_by)))
+            self._waiting_bytes += part.nbytes
+        if self._waiting_bytes >= WAITING_BYTES:
+            self._write()
 
     def done(self) -> str:
+        self._write()
         for writer in self._writers.values():
             writer.close()
         files = [
@@ -111,59 +129,62 @@ class StagedParquet:
         ]
         return msgspec.json.encode(files).decode()
 
+    def _write(self) -> None:
+        for where, parts in self._waiting.items():
+            table = pa.Table.from_batches(parts)
+            schema = pa.schema([field.with_nullable(True) for field in table.schema])
+            writer = self._writers.get(where)
+            if writer is None:
+                writer = self._writers[where] = self._open(where, schema)
+            writer.write_table(table.cast(schema))
+            self._rows[where] = self._rows.get(where, 0) + table.num_rows
+        self._waiting.clear()
+        self._waiting_bytes = 0
+
     def _open(self, where: str, schema: pa.Schema) -> pq.ParquetWriter:
         path = Path(self._stage.folder, self._attempt, self._place(where))
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._schemas[where] = pa.schema([field.with_nullable(True) for field in schema])
         codec: Any = "none" if self._stage.codec == "uncompressed" else self._stage.codec
-        return pq.ParquetWriter(path, self._schemas[where], compression=codec)
+        return pq.ParquetWriter(path, schema, compression=codec)
 
     def _place(self, where: str) -> str:
-        return os.path.join(where, self._stage.name)
+        return os.path.join(where, self._name)
 
 
 class PublishBeside:
     """The driver's side: where each run of a batch stages its files, and how those of the last one come to be seen."""
 
-    def __init__(self, publication: Publication, batch: int, partition_by: tuple[str, ...], codec: str) -> None:
+    def __init__(
+        self, publication: Publication, batch: int, partition_by: tuple[str, ...], codec: str, *, parallel: bool
+    ) -> None:
         self._publication = publication
         self._batch = batch
         self._partition_by = partition_by
         self._codec = codec
+        self._parallel = parallel
         self._run = 0
         self.rows = 0
 
-    def task(self, run: int) -> Callable[[], StagedParquet]:
+    def task(self, run: int) -> StageParquet:
         """Each run has a folder of its own: what still writes for an earlier one is not in the way."""
         self._run = run
-        name = f"part-{self._publication.writer}-{self._batch:010d}-00000{CODECS[self._codec]}.parquet"
-        return StageParquet(str(self._publication.staged / f"run-{run}"), self._partition_by, self._codec, name)
+        name = f"part-{self._publication.writer}-{self._batch:010d}-{{task:05d}}{CODECS[self._codec]}.parquet"
+        folder = str(self._publication.staged / f"run-{run}")
+        return StageParquet(folder, self._partition_by, self._codec, name, self._parallel)
 
     def publish(self, notes: Sequence[str]) -> None:
-        """What one task has said is staged."""
+        """What tasks have said is staged."""
         staged = [file for note in notes for file in msgspec.json.decode(note, type=list[StagedFile])]
         self.rows = sum(file.rows for file in staged)
         moves = [Move(staged=f"run-{self._run}/{file.staged}", place=file.place) for file in staged]
         self._publication.publish(self._batch, self.rows, moves)
 
 
-def _as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
-
-
-def by_folder(rows: pa.RecordBatch, partition_by: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of each folder (`item=book`), without the columns that the folder stands for."""
-    if not partition_by:
-        yield "", rows
-        return
-    rest = rows.drop_columns(list(partition_by))
-    texts = [pc.cast(rows.column(name), pa.string()).to_pylist() for name in partition_by]
-    places: dict[tuple[str | None, ...], list[int]] = {}
-    for index, values in enumerate(zip(*texts, strict=True)):
-        places.setdefault(values, []).append(index)
-    for values, indexes in places.items():
+def _by_folder(rows: pa.RecordBatch, partition_by: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of each folder (`item=book`)."""
+    for values, part in by_values(rows, partition_by):
         folders = [f"{_escaped(name)}={_value(text)}" for name, text in zip(partition_by, values, strict=True)]
-        yield os.path.join(*folders), rest.take(pa.array(indexes))
+        yield "/".join(folders), part
 
 
 def _value(text: str | None) -> str:

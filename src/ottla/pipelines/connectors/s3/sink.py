@@ -19,7 +19,6 @@ from urllib.parse import quote
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark import TaskContext
@@ -29,6 +28,7 @@ from pyspark.sql import functions as sql
 from ottla.pipelines.connectors.base import Batch, Written
 from ottla.pipelines.connectors.durable_files import writer_id
 from ottla.pipelines.connectors.moments import Reached, unwatched
+from ottla.pipelines.connectors.objects.folders import by_values
 from ottla.pipelines.connectors.objects.source import NO_VALUE
 from ottla.pipelines.connectors.objects.store import Store, explain, file_system
 from ottla.pipelines.connectors.objects.text import line_column
@@ -194,22 +194,12 @@ class _ObjectFile:
 
 def _by_folder(batch: pa.RecordBatch, partition_by: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of each folder (`item=book/`), without the columns that the folder stands for."""
-    if not batch.num_rows:
-        return
-    if not partition_by:
-        yield "", batch
-        return
-    rest = batch.drop_columns(list(partition_by))
-    texts = [pc.cast(batch.column(name), pa.string()).to_pylist() for name in partition_by]
-    places: dict[str, list[int]] = {}
-    for index, values in enumerate(zip(*texts, strict=True)):
+    for values, rows in by_values(batch, partition_by):
         where = "".join(
-            f"{quote(name, safe='')}={NO_VALUE if value is None else quote(str(value), safe=' ')}/"
+            f"{quote(name, safe='')}={NO_VALUE if value is None else quote(value, safe=' ')}/"
             for name, value in zip(partition_by, values, strict=True)
         )
-        places.setdefault(where, []).append(index)
-    for where, indexes in places.items():
-        yield where, rest.take(pa.array(indexes))
+        yield where, rows.drop_columns(list(partition_by))
 
 
 def _copy(store: Store, path: str, target: str) -> None:

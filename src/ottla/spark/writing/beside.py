@@ -1,0 +1,94 @@
+"""Rows that other sinks take in the same pass that writes topics.
+
+A small batch is one task's work, which has their rows at hand. A large one has many tasks: what must end up together,
+as the rows of one file, goes through the same shuffle as the records, as pieces of Arrow and not row by row.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ottla.spark.kernel.arrow import Column
+
+ROW = "row"
+"""The column with the row for others; null where the record is all that there is."""
+PARCELS_BYTES = 8 * 1024 * 1024
+"""How much of such rows waits in a task before it is sent on."""
+
+
+class SideOutput(Protocol):
+    """Something else that takes the rows of a task, as they go by."""
+
+    def add(self, rows: pa.RecordBatch) -> None: ...
+
+    def done(self) -> str:
+        """What the driver has to know of it."""
+
+
+class SideWriter(Protocol):
+    """What tasks are sent of it."""
+
+    def __call__(self) -> SideOutput: ...
+
+    def by_task(self, rows: pa.RecordBatch, tasks: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows by the task that is to write them, of so many. The same in every process."""
+
+
+def open_all(others: Sequence[SideWriter]) -> list[SideOutput]:
+    return [other() for other in others]
+
+
+def parted(batch: pa.RecordBatch) -> tuple[pa.RecordBatch | None, pa.RecordBatch]:
+    """The rows for others, if there are any, and those that are records."""
+    rows: Any = batch.column(ROW).drop_null()
+    records = batch.drop_columns([ROW]).filter(pc.is_valid(batch.column("topic")))
+    return (pa.RecordBatch.from_struct_array(rows) if len(rows) else None), records
+
+
+def with_notes(written: pa.RecordBatch, opened: Sequence[SideOutput]) -> pa.RecordBatch:
+    """What a task says in the end, with what each of the others wants the driver to know."""
+    notes = json.dumps([output.done() for output in opened])
+    said: Column = pa.array([notes, *[None] * (written.num_rows - 1)], pa.string())
+    return written.append_column("notes", said)
+
+
+class Parcels:
+    """Rows for others on their way to the tasks that write them."""
+
+    def __init__(self, others: Sequence[SideWriter], tasks: int) -> None:
+        self._others = others
+        self._tasks = tasks
+        self._waiting: dict[tuple[int, int], list[pa.RecordBatch]] = {}
+        self._bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._bytes >= PARCELS_BYTES
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        for number, other in enumerate(self._others):
+            for task, part in other.by_task(rows, self._tasks):
+                self._waiting.setdefault((number, task), []).append(part)
+                self._bytes += part.nbytes
+
+    def take(self) -> list[tuple[int, int, bytes]]:
+        """All that waits: which task it is for, which of the others, and the rows."""
+        taken = [(task, number, _packed(parts)) for (number, task), parts in self._waiting.items()]
+        self._waiting.clear()
+        self._bytes = 0
+        return taken
+
+
+def _packed(parts: list[pa.RecordBatch]) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, parts[0].schema) as writer:
+        writer.write_table(pa.Table.from_batches(parts).combine_chunks())
+    return sink.getvalue().to_pybytes()
+
+
+def unpacked(payload: pa.Buffer) -> Iterator[pa.RecordBatch]:
+    with pa.ipc.open_stream(payload) as reader:
+        yield from reader
