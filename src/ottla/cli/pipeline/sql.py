@@ -52,7 +52,14 @@ def main(argv: Sequence[str] | None = None, prog: str = "ottla sql") -> int:
     look(
         sql_text.quote_topics(sql, topics),
         topics,
-        TopicAccess(client=client, start=start, follow=args.follow, formats=formats, schemas=schemas),
+        TopicAccess(
+            client=client,
+            start=start,
+            follow=args.follow,
+            formats=formats,
+            schemas=schemas,
+            explained=sql_text.may_show(sql, "_error"),
+        ),
         output=output_for("json" if args.json else "csv" if args.csv else "table"),
         limit=args.limit,
         master=args.master,

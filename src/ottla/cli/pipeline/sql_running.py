@@ -52,19 +52,21 @@ def run(
     spark: SparkSession, sql: str, topics: Sequence[str], looking: TopicAccess, *, output: Output, limit: int | None
 ) -> int:
     """How many rows were printed. What Spark says against the query comes as a CommandError."""
+    named = list(sql_text.named_topics(sql, topics))
+    as_text = [topic for topic in named if looking.format_of(topic) == "text"]
     try:
         with output.status("looking"):
-            for topic in sql_text.named_topics(sql, topics):
+            for topic in named:
                 register(spark, topic, looking)
             frame = spark.sql(sql)
         return _follow(frame, limit, output) if looking.follow else _show(frame, limit, output)
     except PySparkException as error:
-        raise CommandError(in_words(_told_by(error), sql, topics)) from None
+        raise CommandError(in_words(_told_by(error), sql, topics, as_text)) from None
     except Py4JJavaError as error:  # what fails while rows are taken one by one is not translated by PySpark
         innermost = error.java_exception
         while innermost.getCause() is not None:
             innermost = innermost.getCause()
-        raise CommandError(in_words(_told_by(convert_exception(innermost)), sql, topics)) from None
+        raise CommandError(in_words(_told_by(convert_exception(innermost)), sql, topics, as_text)) from None
 
 
 def _show(frame: DataFrame, limit: int | None, output: Output) -> int:

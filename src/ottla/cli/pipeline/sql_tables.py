@@ -32,6 +32,8 @@ class TopicAccess:
     follow: bool
     formats: Mapping[str, str] = field(default_factory=dict)
     schemas: Mapping[str, str] = field(default_factory=dict)
+    explained: bool = True
+    """Somebody may look at what is wrong with records (`_error`): the words for it are most of a plan."""
 
     def format_of(self, topic: str) -> str:
         return self.formats.get(topic) or ("json" if topic in self.schemas else "text")
@@ -49,7 +51,7 @@ def register(spark: SparkSession, topic: str, looking: TopicAccess) -> None:
         schema: str | StructType | None = looking.schemas.get(topic)
         if schema is None and name == "json":
             schema = _inferred(spark, topic, looking.client)
-        parsed = parse(records, FormatSpec(name=name, schema=schema))
+        parsed = parse(records, FormatSpec(name=name, schema=schema, explains=looking.explained))
         key = _text("key").alias("_key")
         frame = parsed.select(f"{PARSED}.*", key, *_rest("_", records), sf.col(ERROR).alias("_error"))
     frame.createOrReplaceTempView(f"`{topic}`")

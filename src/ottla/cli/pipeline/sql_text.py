@@ -23,6 +23,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_COUNT_ALL = re.compile(r"\(\s*\*\s*\)")
 # After FROM, these begin something else than a table's name.
 _NOT_A_TABLE = frozenset({"lateral", "only", "select", "stream", "table", "values"})
 
@@ -66,6 +67,14 @@ def tables(sql: str) -> Iterator[TableName]:
 def _called(sql: str, position: int) -> bool:
     """`range(10)` is a function, `parquet.`/path`` a file."""
     return sql[position:].lstrip().startswith("(") or sql[position : position + 2] == ".`"
+
+
+def may_show(sql: str, column: str) -> bool:
+    """Whether the result may depend on a column of a table, by its name or as one of all (`*`)."""
+    begins = sql.lstrip(" \t\n(")[:6].lower()
+    if not begins.startswith(("select", "with")):
+        return True  # `FROM t`, `TABLE t`, DESCRIBE, EXPLAIN: these have all columns
+    return column in sql.lower() or "*" in _COUNT_ALL.sub("", sql)
 
 
 def quote_topics(sql: str, topics: Collection[str]) -> str:

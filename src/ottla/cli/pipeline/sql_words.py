@@ -1,7 +1,7 @@
 """Spark's exceptions as a person wants to read them: one sentence, and where in the SQL it is about."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ottla.cli.pipeline.sql_text import no_such_topic
@@ -23,7 +23,8 @@ class ErrorText(NamedTuple):
     stop: int | None = None
 
 
-def in_words(told: ErrorText, sql: str, topics: Collection[str]) -> str:
+def in_words(told: ErrorText, sql: str, topics: Collection[str], as_text: Sequence[str] = ()) -> str:
+    """`as_text` are the topics of the query whose values are read as text, without fields."""
     if told.condition == "TABLE_OR_VIEW_NOT_FOUND" and told.parameters:
         name = told.parameters.get("relationName", "").replace("`", "")
         return _pointing(no_such_topic(name, topics), sql, told.start, told.stop)
@@ -31,6 +32,10 @@ def in_words(told: ErrorText, sql: str, topics: Collection[str]) -> str:
         name = told.parameters.get("ident", "")
         return f"write `{name}` in backticks (and the whole SQL in single quotes, for the shell)"
     sentence = _sentence(told.text)
+    if as_text and (told.condition or "").startswith("UNRESOLVED_COLUMN"):
+        sentence += (
+            f" Values of {as_text[0]} are read as text: --format {as_text[0]}=json makes columns of their fields."
+        )
     if told.start is not None:
         return _pointing(sentence, sql, told.start, told.stop)
     place = _PLACE.search(told.text)

@@ -161,7 +161,8 @@ def _forget(gateway: Any) -> None:
     """PySpark knows one JVM for each process; this one was borrowed. Nothing in it is stopped."""
     context = SparkContext._active_spark_context
     if context is not None:
-        context._accumulatorServer.shutdown()
+        # It looks twice a second whether it is to end, and nobody needs to wait for that.
+        threading.Thread(target=context._accumulatorServer.shutdown, daemon=True).start()
     SparkContext._active_spark_context = None
     SparkContext._gateway = None
     SparkContext._jvm = None

@@ -5,7 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.cli.pipeline.sql import FORMATS as CHOICES
-from ottla.cli.pipeline.sql_text import named_topics, no_such_topic, only_reads, quote_topics, tables, unknown_table
+from ottla.cli.pipeline.sql_text import (
+    may_show,
+    named_topics,
+    no_such_topic,
+    only_reads,
+    quote_topics,
+    tables,
+    unknown_table,
+)
 from ottla.cli.pipeline.sql_words import ErrorText, in_words
 from ottla.spark.formats.api import FORMATS
 
@@ -123,3 +131,32 @@ def test_what_python_raised_below_spark_is_what_is_told() -> None:
 def test_a_name_that_needs_backticks_is_shown_with_them() -> None:
     told = ErrorText(text="x", condition="INVALID_IDENTIFIER", parameters={"ident": "click-streams"})
     assert in_words(told, "SELECT * FROM click-streams", TOPICS).startswith("write `click-streams` in backticks")
+
+
+def test_a_missing_column_of_text_is_told_how_to_get_fields() -> None:
+    told = ErrorText(text="[UNRESOLVED_COLUMN.WITH_SUGGESTION] There is no `item`.", condition="UNRESOLVED_COLUMN.X")
+    assert in_words(told, "SELECT item FROM orders", TOPICS, ["orders"]).endswith(
+        "--format orders=json makes columns of their fields."
+    )
+    assert "--format" not in in_words(told, "SELECT item FROM orders", TOPICS, [])
+    other = ErrorText(text="[DIVIDE_BY_ZERO] no.", condition="DIVIDE_BY_ZERO")
+    assert "--format" not in in_words(other, "SELECT item FROM orders", TOPICS, ["orders"])
+
+
+@pytest.mark.parametrize(
+    ("sql", "may"),
+    [
+        ("SELECT item, count(*), sum(amount) FROM orders GROUP BY item", False),
+        ("  with t AS (SELECT id FROM orders) SELECT count( * ) FROM t", False),
+        ("(SELECT id FROM orders)", False),
+        ("SELECT _ERROR FROM orders", True),
+        ("SELECT * FROM orders", True),
+        ("SELECT o.* FROM orders o", True),
+        ("FROM orders", True),
+        ("TABLE orders", True),
+        ("DESCRIBE orders", True),
+        ("EXPLAIN SELECT id FROM orders", True),
+    ],
+)
+def test_what_is_wrong_with_records_is_worked_out_where_it_may_be_seen(sql: str, may: bool) -> None:
+    assert may_show(sql, "_error") is may
