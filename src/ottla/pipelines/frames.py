@@ -11,7 +11,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from ottla.spark.source import HEADERS
+from ottla.spark.headers import HEADERS
 
 ORIGIN = "__origin"
 """The column that carries a row's original record until the sinks drop it. Only there when rows can be rejected."""

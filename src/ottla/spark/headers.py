@@ -2,8 +2,9 @@
 
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
+from pyspark.sql.types import ArrayType, BinaryType, StringType, StructField, StructType
 
-from ottla.spark.source import HEADERS
+HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
 
 def never_null(headers: Column) -> Column:

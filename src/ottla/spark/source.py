@@ -8,7 +8,6 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 from pyspark.sql.types import (
-    ArrayType,
     BinaryType,
     IntegerType,
     LongType,
@@ -19,6 +18,7 @@ from pyspark.sql.types import (
 )
 
 from ottla.spark.errors import InvalidOption
+from ottla.spark.headers import HEADERS
 from ottla.spark.reading import flow_option, kept_option
 from ottla.spark.reading.options import wants_headers
 from ottla.spark.task_planned import planned_in_task, without_it
@@ -36,8 +36,6 @@ ROW = StructType(
     ]
 )
 """A record as Spark's Kafka connector shows it."""
-
-HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
 
 class OttlaDataSource(DataSource):

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
-from ottla.spark.source import HEADERS
+from ottla.spark.headers import HEADERS
 
 
 @dataclass(frozen=True, kw_only=True)

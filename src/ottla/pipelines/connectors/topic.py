@@ -25,10 +25,9 @@ from ottla.pipelines.secrets import references
 from ottla.spark.formats.api import build_format, check_format, encode, encode_key, key_headers, record_headers
 from ottla.spark.formats.registry_format import REGISTRY, key_options
 from ottla.spark.formats.spec import FormatSpec
-from ottla.spark.headers import never_null
+from ottla.spark.headers import HEADERS, never_null
 from ottla.spark.reading import kept_option
 from ottla.spark.reading.kept_table import KeptTableReader
-from ottla.spark.source import HEADERS
 
 Positive = Annotated[int, Meta(ge=1)]
 

@@ -16,8 +16,7 @@ from ottla.pipelines.mirror import naming
 from ottla.pipelines.mirror.offset_map import Entry, to_notes
 from ottla.pipelines.mirror.spec import Flow
 from ottla.pipelines.mirror.topics import ensure_topics
-from ottla.spark.headers import never_null
-from ottla.spark.source import HEADERS
+from ottla.spark.headers import HEADERS, never_null
 from ottla.spark.writing.batch_tasks import SOURCE_OFFSET
 from ottla.spark.writing.copied import Note, Run
 

@@ -10,8 +10,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from ottla.spark.headers import never_null
-from ottla.spark.source import HEADERS
+from ottla.spark.headers import HEADERS, never_null
 
 PREFIX = "ottla.error."
 PIPELINE = "ottla.error.pipeline"

@@ -21,7 +21,8 @@ from ottla.pipelines.parts import KeyReading, Reading, SourcePart
 from ottla.spark.formats.api import encode, encode_key
 from ottla.spark.formats.registry_format import REGISTRY
 from ottla.spark.formats.spec import FormatSpec
-from ottla.spark.source import HEADERS, ROW
+from ottla.spark.headers import HEADERS
+from ottla.spark.source import ROW
 
 LINES = (".jsonl", ".json", ".txt")
 _TEXTS = ("json", "text", "raw", "csv")
