@@ -84,7 +84,7 @@ class Gate:
                 task.cancel()
             await asyncio.wait(others, timeout=0.1)
         for writer in self._writers:
-            writer.close()
+            writer.transport.abort()  # closed politely, one whose peer reads no more would stay open
         for _ in range(STEPS_UNTIL_CLOSED):  # a socket is closed in a later step of the loop, which is about to stop
             await asyncio.sleep(0)
 
