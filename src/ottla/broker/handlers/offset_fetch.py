@@ -4,6 +4,7 @@ Tells what groups have committed, for some partitions or (no topics given) for a
 With `require_stable`, a partition for which an open transaction holds an offset answers that it is unstable.
 """
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Iterator
 from typing import TypeVar
@@ -38,7 +39,9 @@ T = TypeVar("T")
 async def handle(broker: Broker, call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse:
     if call.version >= BATCHED_FROM:
         stable = request.require_stable
-        groups = [await _group(broker, call, asked, require_stable=stable) for asked in request.groups]
+        # All at once: a replicated coordinator writes before it tells, and those who ask together wait for one write.
+        asking = [_group(broker, call, asked, require_stable=stable) for asked in request.groups]
+        groups = [await asking[0]] if len(asking) == 1 else await asyncio.gather(*asking)
         return OffsetFetchResponse(groups=groups)
     topics = None
     if request.topics is not None:

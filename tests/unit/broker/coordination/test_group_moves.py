@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,8 +10,14 @@ from tests.virtual_time import LoopClock, run_virtually
 
 from ottla.broker.coordination.groups.events import Commit, Join, Joined, OffsetToCommit, Sync, Synced
 from ottla.broker.coordination.runtime import GroupCoordinator
+from ottla.broker.handlers import offset_fetch
+from ottla.broker.handlers.context import Call
+from ottla.broker.session import Session
+from ottla.cluster.image import ClusterImage
 from ottla.config.broker import BrokerSettings
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 from .group_world import RANGE
 from .replicated_log import Replica, ReplicatedLog
@@ -193,6 +200,31 @@ def test_a_deposed_coordinator_tells_no_old_offsets() -> None:
         assert not asking.done(), "it could not know whether it still leads"
         brokers.tell(old)
         assert await asking is ErrorCode.NOT_COORDINATOR
+        brokers.shutdown()
+
+    run_virtually(scenario())
+
+
+def test_groups_that_are_asked_for_in_one_request_wait_together() -> None:
+    """A monitor asks for hundreds: a write for each, one after the other, would take it a minute."""
+
+    async def scenario() -> None:
+        brokers = Brokers()
+        names = [f"g{number}" for number in range(200)]
+        stored = [commit(brokers.leader, number, name) for number, name in enumerate(names)]
+        brokers.log.replicate()
+        assert [await each for each in stored] == [[NONE]] * len(names)
+        broker: Any = SimpleNamespace(groups=brokers.leader, metadata=SimpleNamespace(image=ClusterImage()), authorizer=None)
+        call = Call(ApiKey.OFFSET_FETCH, 9, "client", Session("PLAINTEXT", "127.0.0.1"))
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in names])
+        before = len(brokers.log.leader.batches)
+        asking = asyncio.ensure_future(offset_fetch.handle(broker, call, request))
+        while not asking.done():
+            await asyncio.sleep(0)
+            brokers.log.replicate()
+        found = {each.group_id: each.topics[0].partitions[0].committed_offset for each in asking.result().groups}
+        assert found == {name: number for number, name in enumerate(names)}
+        assert len(brokers.log.leader.batches) - before <= 2
         brokers.shutdown()
 
     run_virtually(scenario())
