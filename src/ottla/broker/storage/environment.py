@@ -6,6 +6,7 @@ import msgspec
 
 from ottla.broker.storage.disk import Disk
 from ottla.broker.storage.index import IndexCache
+from ottla.broker.storage.open_files import OpenFiles
 
 
 class LogEnvironment(msgspec.Struct, gc=False):
@@ -20,3 +21,4 @@ class LogEnvironment(msgspec.Struct, gc=False):
     on_passing: Callable[[OSError], None] = lambda error: None
     on_flushed: Callable[[float], None] = lambda seconds: None
     """Told in any thread how long it took to force a log to disk."""
+    files: OpenFiles = msgspec.field(default_factory=OpenFiles)

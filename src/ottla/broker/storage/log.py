@@ -268,7 +268,7 @@ class Log(ReadableLog):
     def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
         return Segment.create(
             segment_prefix(self.directory, base_offset), base_offset,
-            disk=self.environment.disk, cache=self.environment.cache, created_ms=now_ms,
+            disk=self.environment.disk, cache=self.environment.cache, files=self.environment.files, created_ms=now_ms,
             index_interval_bytes=self.config.index_interval_bytes,
             preallocate_bytes=self.config.segment_bytes if self.config.preallocate else 0,
         )  # fmt: skip

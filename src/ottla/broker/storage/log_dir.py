@@ -30,6 +30,7 @@ from ottla.broker.storage.checkpoints import (
 from ottla.broker.storage.disk import Disk, unlink_if_there
 from ottla.broker.storage.index import IndexCache
 from ottla.broker.storage.log import Log, LogEnvironment
+from ottla.broker.storage.open_files import OpenFiles
 from ottla.model.clock import Clock
 from ottla.model.errors import OttlaError
 from ottla.model.names import TopicPartition, format_topic_id, new_topic_id
@@ -49,7 +50,7 @@ _FUTURE_NAME = re.compile(r"(.+)-(\d+)\.[0-9a-f]+" + FUTURE_SUFFIX)
 
 
 class LogDir:
-    def __init__(self, path: str, clock: Clock, disk: Disk, cache: IndexCache) -> None:
+    def __init__(self, path: str, clock: Clock, disk: Disk, cache: IndexCache, files: OpenFiles) -> None:
         self.path = str(pathlib.Path(path).resolve())
         self.failure: str | None = None
         self.logs: dict[TopicPartition, Log] = {}
@@ -59,7 +60,7 @@ class LogDir:
         """Where the last run left such copies."""
         self.stopped_cleanly = False
         """Whether the last run left everything here as it should be."""
-        self.environment = LogEnvironment(disk, cache, self._discard, self.fail, self.note_passing)
+        self.environment = LogEnvironment(disk, cache, self._discard, self.fail, self.note_passing, files=files)
         self.on_failure: Callable[[LogDir], None] | None = None
         self.directory_id = ""
         self._clock = clock

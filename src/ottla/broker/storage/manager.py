@@ -26,6 +26,7 @@ from ottla.broker.storage.disk import PASSING_ERRORS, Disk
 from ottla.broker.storage.index import IndexCache
 from ottla.broker.storage.log import Log
 from ottla.broker.storage.log_dir import STRAY_SUFFIX, LogDir
+from ottla.broker.storage.open_files import OpenFiles
 from ottla.broker.storage.recovery import KnownOffsets, create_log, open_log
 from ottla.config.broker import BrokerSettings
 from ottla.config.topic import TopicSettings
@@ -55,6 +56,7 @@ class LogManager:
         high_watermark: Callable[[TopicPartition], int | None] | None = None,
         progress: Progress | None = None,
         on_dir_failure: Callable[[LogDir], None] | None = None,
+        open_files_max: int | None = None,
     ) -> None:
         self._settings = settings
         self._topic_settings = topic_settings
@@ -64,8 +66,8 @@ class LogManager:
         self.high_watermark: Callable[[TopicPartition], int | None] = high_watermark or self._log_end
         """Supplies the high watermarks that `checkpoint` stores; without replication the log's end is it."""
         disk = self._disk = disk or Disk()
-        cache = IndexCache()
-        self.dirs = [LogDir(path, clock, disk, cache) for path in settings.data_dirs]
+        cache, self.files = IndexCache(), OpenFiles(open_files_max)
+        self.dirs = [LogDir(path, clock, disk, cache, self.files) for path in settings.data_dirs]
         for directory in self.dirs:
             directory.on_failure = on_dir_failure
         self._logs: dict[TopicPartition, Log] = {}

@@ -155,7 +155,7 @@ class _Opening:
     def create_segment(self, base_offset: int) -> Segment:
         return Segment.create(
             segment_prefix(self._directory, base_offset), base_offset, disk=self._environment.disk,
-            cache=self._environment.cache, created_ms=self._now_ms,
+            cache=self._environment.cache, files=self._environment.files, created_ms=self._now_ms,
             index_interval_bytes=self._config.index_interval_bytes,
             preallocate_bytes=self._config.segment_bytes if self._config.preallocate else 0,
         )  # fmt: skip
@@ -165,7 +165,8 @@ class _Opening:
         facts = os.stat(prefix + SUFFIX_LOG)
         return Segment(
             prefix, base_offset, facts.st_size, disk=self._environment.disk, cache=self._environment.cache,
-            created_ms=int(facts.st_mtime * 1000), index_interval_bytes=self._config.index_interval_bytes,
+            files=self._environment.files, created_ms=int(facts.st_mtime * 1000),
+            index_interval_bytes=self._config.index_interval_bytes,
         )  # fmt: skip
 
     def _remove_leftovers(self, names: set[str]) -> None:
@@ -275,7 +276,8 @@ class _Opening:
                 self._tp, segment.base_offset, next_offset, cut, damage,
             )  # fmt: skip
             segment.size = valid_bytes
-            self._environment.disk.ftruncate(segment.file.fd, valid_bytes)
+            file = segment.file
+            self._environment.disk.ftruncate(file.fd, valid_bytes)
         segment.adopt_indexes(builder)
         segment.release_indexes()
         return next_offset, damage is None

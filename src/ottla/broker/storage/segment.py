@@ -25,6 +25,7 @@ from ottla.broker.storage.index_files import (
     read_index_files,
     write_index_files,
 )
+from ottla.broker.storage.open_files import OpenFiles
 from ottla.broker.storage.scan import iterate_headers
 from ottla.broker.storage.segment_files import (
     SEGMENT_SUFFIXES,
@@ -47,15 +48,15 @@ _BATCH_LENGTH_MIN = BATCH_OVERHEAD - LENGTH_PREFIX_BYTES
 
 class Segment:
     __slots__ = (
-        "_cache", "_detached", "_disk", "_file", "_first_timestamp", "_indexes", "_known", "_largest_from_file",
-        "_largest_known", "_loading", "_pwrite", "_ready", "_since_index_bytes",
+        "_cache", "_detached", "_disk", "_file", "_files", "_first_timestamp", "_indexes", "_known",
+        "_largest_from_file", "_largest_known", "_loading", "_pwrite", "_ready", "_since_index_bytes",
         "base_offset", "created_ms", "index_interval_bytes", "largest_timestamp", "largest_timestamp_offset", "prefix",
         "size", "transactions",
     )  # fmt: skip
 
     def __init__(
-        self, prefix: str, base_offset: int, size: int, *, disk: Disk, cache: IndexCache, created_ms: int,
-        index_interval_bytes: int, new: bool = False,
+        self, prefix: str, base_offset: int, size: int, *, disk: Disk, cache: IndexCache, files: OpenFiles,
+        created_ms: int, index_interval_bytes: int, new: bool = False,
     ) -> None:  # fmt: skip
         self.prefix = prefix
         self.base_offset = base_offset
@@ -69,6 +70,7 @@ class Segment:
         self._disk = disk
         self._pwrite = disk.pwrite
         self._cache = cache
+        self._files = files
         self.transactions = TransactionIndex(prefix, base_offset, disk=disk, cache=cache, empty=new)
         self._file: SegmentFile | None = None
         self._loading = threading.RLock()  # opening the file and loading indexes, which any thread may be first to need
@@ -82,11 +84,11 @@ class Segment:
 
     @classmethod
     def create(
-        cls, prefix: str, base_offset: int, *, disk: Disk, cache: IndexCache, created_ms: int,
+        cls, prefix: str, base_offset: int, *, disk: Disk, cache: IndexCache, files: OpenFiles, created_ms: int,
         index_interval_bytes: int, preallocate_bytes: int = 0,
     ) -> "Segment":  # fmt: skip
         segment = cls(
-            prefix, base_offset, 0, disk=disk, cache=cache, created_ms=created_ms,
+            prefix, base_offset, 0, disk=disk, cache=cache, files=files, created_ms=created_ms,
             index_interval_bytes=index_interval_bytes, new=True,
         )  # fmt: skip
         descriptor = disk.open(prefix + SUFFIX_LOG, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
@@ -96,20 +98,27 @@ class Segment:
         create_index_files(disk, prefix)
         segment._indexes = SegmentIndexes()
         segment._ready = True
+        files.opened(segment)
         return segment
 
     # -- the file
 
     @property
     def file(self) -> SegmentFile:
-        """The open file; segments that nobody reads or writes have none."""
+        """The open file; segments that nobody reads or writes have none. Hold it for as long as its number is used: it
+        may be closed at any moment once nobody does."""
         file = self._file
         if file is None:
             with self._loading:
                 file = self._file
                 if file is None:
                     file = self._file = SegmentFile(self._disk.open(self.prefix + SUFFIX_LOG, os.O_RDWR))
+                    self._files.opened(self)
         return file
+
+    def release_file(self) -> None:
+        """Others want to open theirs; whoever uses this one goes on, and the next who needs it opens it again."""
+        self._file = None
 
     @property
     def first_timestamp(self) -> int:
@@ -141,8 +150,9 @@ class Segment:
         if not self._ready:
             self.load_for_append()
         position = self.size
+        file = self.file
         try:
-            self._disk.write_whole(self.file.fd, data, position)
+            self._disk.write_whole(file.fd, data, position)
         except OSError:
             self.cut_file()
             raise
@@ -169,9 +179,9 @@ class Segment:
 
     def cut_file(self) -> None:
         """Bring the file back to the last good byte; if even that fails, the next write overwrites the rest."""
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                self._disk.ftruncate(self._file.fd, self.size)
+        with contextlib.suppress(OSError):
+            file = self.file
+            self._disk.ftruncate(file.fd, self.size)
 
     # -- looking up
 
@@ -409,7 +419,8 @@ class Segment:
         indexes.truncate(max(offset - self.base_offset, 0))
         number = len(indexes.offsets) - 1
         start = indexes.positions[number] if number >= 0 else 0
-        self._disk.ftruncate(self.file.fd, position)
+        file = self.file
+        self._disk.ftruncate(file.fd, position)
         self.size = position
         self._known.clear()
         if position == 0:
@@ -432,12 +443,14 @@ class Segment:
     def trim(self) -> None:
         """Give back what was preallocated."""
         if os.stat(self.prefix + SUFFIX_LOG).st_size != self.size:
-            self._disk.ftruncate(self.file.fd, self.size)
+            file = self.file
+            self._disk.ftruncate(file.fd, self.size)
 
     def close(self) -> None:
         """Let go of memory and descriptor; readers in flight keep theirs."""
         self._cache.forget(self)
         self._cache.forget(self.transactions)
+        self._files.forget(self)
         self._ready = False
         self._indexes = None
         self._file = None
@@ -452,7 +465,9 @@ class Segment:
         with self._loading:
             self.load_for_append()
             self.transactions.pin()
-            assert self.file.fd >= 0
+            file = self.file
+            self._files.forget(self)  # by its name another would be opened
+            self._file = file
             self._detached = True
 
     def retire(self) -> list[str]:
@@ -464,6 +479,7 @@ class Segment:
             return []
         self._cache.forget(self)
         self._cache.forget(self.transactions)
+        self._files.forget(self)
         renamed = []
         for suffix in SEGMENT_SUFFIXES:
             target = self.prefix + suffix + SUFFIX_DELETED

@@ -99,8 +99,9 @@ def test_the_lock_ends_with_the_process(managers: ManagerKit) -> None:
     script = (
         "import os, sys; from ottla.broker.storage.log_dir import LogDir;"
         "from ottla.broker.storage.disk import Disk; from ottla.broker.storage.index import IndexCache;"
+        "from ottla.broker.storage.open_files import OpenFiles;"
         "from ottla.testing.clock import ManualClock;"
-        "LogDir(sys.argv[1], ManualClock(), Disk(), IndexCache()).claim(None, 1); os._exit(9)"
+        "LogDir(sys.argv[1], ManualClock(), Disk(), IndexCache(), OpenFiles()).claim(None, 1); os._exit(9)"
     )
     assert subprocess.run([sys.executable, "-c", script, str(managers.root / "data")], check=False).returncode == 9
     managers.open()

@@ -98,6 +98,6 @@ def _new_segment(log: Log, replaced: list[Segment], size: int) -> Segment:
     base_offset = replaced[0].base_offset
     return Segment(
         segment_prefix(log.directory, base_offset), base_offset, size,
-        disk=log.environment.disk, cache=log.environment.cache, created_ms=replaced[-1].created_ms,
-        index_interval_bytes=log.config.index_interval_bytes,
+        disk=log.environment.disk, cache=log.environment.cache, files=log.environment.files,
+        created_ms=replaced[-1].created_ms, index_interval_bytes=log.config.index_interval_bytes,
     )  # fmt: skip
