@@ -48,6 +48,28 @@ def test_a_server_that_cannot_start_shows_its_log(tmp_path: Path) -> None:
     ensemble.close()
 
 
+def test_a_server_that_stood_still_says_so() -> None:
+    """Its brokers' sessions may have ended by that, and their logs cannot tell why."""
+    with zookeeper(settings={"jvm.pause.warn-threshold.ms": 1}) as ensemble:
+        (member,) = ensemble.members
+
+        def told() -> bool:
+            member.pause()
+            member.resume()
+            return "Detected pause in JVM" in member.log_text()
+
+        wait_until(told, "the server tells of a pause", seconds=30.0)
+
+
+def test_a_server_has_the_heap_that_it_is_given(tmp_path: Path) -> None:
+    ensemble = ZooKeeperEnsemble(tmp_path, heap_mb=77)
+    try:
+        command = Path(f"/proc/{ensemble.start().members[0].pid}/cmdline").read_text()
+    finally:
+        ensemble.close()
+    assert "-Xmx77m" in command.split("\0")
+
+
 def test_the_server_dies_with_its_parent(tmp_path: Path) -> None:
     code = (
         "import os, signal, sys\nfrom pathlib import Path\nfrom ottla.testing.zookeeper import ZooKeeperEnsemble\n"

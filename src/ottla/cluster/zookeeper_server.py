@@ -15,7 +15,11 @@ from ottla.config.java import find_java
 from ottla.model.errors import OttlaError
 
 MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-HEAP_MB = 256
+HEAP_MB = 512
+"""As much as Kafka gives its own. All nodes lie in it, and one that is nearly full stands still for longer than a
+broker's session lasts (docs/scaling.md has what partitions need)."""
+PAUSE_MS_TOLD = 1_000
+"""A server that stood still for so long says so: the brokers that it forgot meanwhile would look like the culprits."""
 CLIENT_PORT = 2181
 PEER_PORT = 2888
 ELECTION_PORT = 3888
@@ -110,6 +114,8 @@ def write_config(
         "4lw.commands.whitelist": _WORDS,
         "autopurge.snapRetainCount": 3,
         "autopurge.purgeInterval": 1,
+        "jvm.pause.monitor": "true",
+        "jvm.pause.warn-threshold.ms": PAUSE_MS_TOLD,
         **{f"server.{member.id}": str(member) for member in members},
         **(settings or {}),
     }

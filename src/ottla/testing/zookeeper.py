@@ -21,6 +21,7 @@ from ottla.testing.ports import free_ports
 from ottla.testing.waiting import wait_until
 
 HEAP_MB = 128
+"""Enough for some 20,000 partitions."""
 START_SECONDS_MAX = 60.0
 ANSWER_SECONDS_MAX = 1.0
 
@@ -138,13 +139,20 @@ class ZooKeeperMember:
 class ZooKeeperEnsemble:
     """One server or several, all on 127.0.0.1."""
 
-    def __init__(self, data_dir: Path, *, members: int = 1, settings: Mapping[str, str | int] | None = None) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        members: int = 1,
+        settings: Mapping[str, str | int] | None = None,
+        heap_mb: int = HEAP_MB,
+    ) -> None:
         ports = free_ports(3 * members)
         servers = [
             Member(number, "127.0.0.1", ports[members + number - 1], ports[2 * members + number - 1])
             for number in range(1, members + 1)
         ]
-        program = command(heap_mb=HEAP_MB)
+        program = command(heap_mb=heap_mb)
         self.members: list[ZooKeeperMember] = []
         for number in range(1, members + 1):
             folder = data_dir / f"zookeeper-{number}"
