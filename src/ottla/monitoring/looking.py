@@ -40,34 +40,45 @@ class Look(NamedTuple):
 
 async def look(cluster: Cluster) -> Look:
     """Raises only if no broker tells the metadata."""
-    metadata = await cluster.metadata(None)
-    places = places_of(metadata, set(cluster.brokers))
+    places, topics, internal = await _metadata(cluster)
     failures: list[str] = []
     found_ends, found_groups = await asyncio.gather(
         _ends(cluster, places, failures), _groups(cluster, sorted(cluster.brokers), failures)
     )
-    topics = {topic.name or "": len(topic.partitions) for topic in metadata.topics if not topic.error_code}
     return Look(
         cluster.cluster_id or "",
         cluster.controller_id,
         dict(cluster.brokers),
         places,
-        frozenset(topic.name or "" for topic in metadata.topics if topic.is_internal),
+        internal,
         Reading(found_ends, found_groups, topics, whole=not failures),
         tuple(failures),
     )
 
 
+async def _metadata(
+    cluster: Cluster,
+) -> tuple[dict[TopicPartition, PartitionPlace], dict[str, int], frozenset[str]]:
+    """What is kept of it. The answer itself, which is large, is gone before others are asked for."""
+    metadata = await cluster.metadata(None)
+    return (
+        places_of(metadata, set(cluster.brokers)),
+        {topic.name or "": len(topic.partitions) for topic in metadata.topics if not topic.error_code},
+        frozenset(topic.name or "" for topic in metadata.topics if topic.is_internal),
+    )
+
+
 def places_of(metadata: MetadataResponse, alive: set[int]) -> dict[TopicPartition, PartitionPlace]:
-    return {
-        TopicPartition(topic.name or "", found.partition_index): PartitionPlace(
-            found.leader_id if found.leader_id in alive else None,
-            tuple(found.replica_nodes),
-            tuple(found.isr_nodes),
-        )
-        for topic in metadata.topics
-        for found in topic.partitions
-    }
+    """Partitions that are in the same place share what says so: there are few places, and maybe 100,000 partitions."""
+    known: dict[PartitionPlace, PartitionPlace] = {}
+    found = {}
+    for topic in metadata.topics:
+        name = topic.name or ""
+        for each in topic.partitions:
+            leader = each.leader_id if each.leader_id in alive else None
+            place = PartitionPlace(leader, tuple(each.replica_nodes), tuple(each.isr_nodes))
+            found[TopicPartition(name, each.partition_index)] = known.setdefault(place, place)
+    return found
 
 
 async def _ends(
@@ -78,12 +89,13 @@ async def _ends(
         if place.leader is not None:
             by_leader.setdefault(place.leader, {})[partition] = offsets.LATEST
     asked = [offsets.list_offsets_of(cluster, node, wanted) for node, wanted in by_leader.items()]
-    ends: dict[TopicPartition, int] = {}
+    told: dict[TopicPartition, int] = {}
     for answers in await _all_that_answer(asked, failures):
         for partition, found in answers.items():
             if isinstance(found, offsets.FoundOffset) and found.offset is not None:
-                ends[partition] = found.offset
-    return ends
+                told[partition] = found.offset
+    # By the names that the places have already, not by those of the answers.
+    return {partition: told[partition] for partition in places if partition in told}
 
 
 async def _groups(cluster: Cluster, nodes: Iterable[int], failures: list[str]) -> dict[str, GroupReading]:
