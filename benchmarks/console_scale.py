@@ -1,12 +1,12 @@
 """The console over real brokers with thousands of topics and groups: how long its pages take, what the brokers feel of
-it, and what a hundred browsers cost.
+it, and what a hundred browsers cost. Before that what the brokers themselves cost, and at the end (--upset) how one of
+them comes back.
 
-    python -m benchmarks.console_scale --topics 10000 --groups 10000 --browsers 100
+    python -m benchmarks.console_scale --brokers 3 --topics 10000 --partitions 5 --groups 10000 --browsers 100 --upset
 
 A record is written every 20 ms, acks=all, by a process of its own: while no console runs, while one browser looks, and
 while all of them do. A browser is what the console's script makes of one: a stream of events, and the page again at
-each look. Partitions have one replica each: a broker holds a file open for each that was made since it was started, so
-that a broker has no more of them than `ulimit -n` allows; `--brokers 3` makes a cluster with a ZooKeeper.
+each look. More than one broker: with a ZooKeeper.
 """
 
 import argparse
@@ -14,43 +14,22 @@ import asyncio
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from multiprocessing import get_context
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from benchmarks.console_process import batch, console, cpu_seconds, memory_mb
+from benchmarks.console_process import batch, console, memory_mb
+from benchmarks.many_partitions import PROBED, Many, Sizes, fill, some, started, tell_costs, upset
 
-from ottla.client import groups
-from ottla.client.admin import ADMIN_TIMEOUT_MS
-from ottla.client.cluster import Cluster, raise_for
+from ottla.client.cluster import Cluster
 from ottla.client.producer import Producer
 from ottla.console.routes import ENTRIES
-from ottla.model.names import TopicPartition
-from ottla.protocol.messages.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from ottla.protocol.records import NewRecord
-from ottla.testing import RunningBroker, broker
-from ottla.testing.cluster import cluster
 
-PROBED = "probed"
 PAUSE_SECONDS = 0.02
-TOPICS_AT_ONCE = 50
-GROUPS_AT_ONCE = 50
-WRITTEN_MAX = 4_000
-"""Topics that have records."""
 ASKED = 5
-CREATE_SECONDS_MAX = 300.0
-
-
-def some(count: int) -> list[NewRecord]:
-    return [NewRecord(None, b"x" * 100, time.time_ns() // 1_000_000)] * count
 
 
 class Felt(NamedTuple):
@@ -59,47 +38,6 @@ class Felt(NamedTuple):
     p50_ms: float
     p99_ms: float
     cores: float
-
-
-def topic_spread_evenly(name: str, first: int, partitions: int, brokers: Sequence[int]) -> CreatableTopic:
-    places = [
-        CreatableReplicaAssignment(partition_index=number, broker_ids=[brokers[(first + number) % len(brokers)]])
-        for number in range(partitions)
-    ]
-    return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=places)
-
-
-async def fill(bootstrap: str, topics: int, partitions: int, group_count: int) -> None:
-    async with Cluster(bootstrap) as cluster:
-        await cluster.metadata([])
-        names = [*(f"topic-{number:05}" for number in range(topics)), PROBED]
-        started = time.perf_counter()
-        for at in range(0, len(names), TOPICS_AT_ONCE):
-            asked = [
-                topic_spread_evenly(name, (at + number) * partitions, partitions, sorted(cluster.brokers))
-                for number, name in enumerate(names[at : at + TOPICS_AT_ONCE])
-            ]
-            request = CreateTopicsRequest(topics=asked, timeout_ms=ADMIN_TIMEOUT_MS)
-            answer = await cluster.call(request, CreateTopicsResponse, timeout_s=CREATE_SECONDS_MAX)
-            for topic in answer.topics:
-                raise_for(topic.error_code, topic.error_message or "")
-        print(f"{len(names):,} topics of {partitions} partitions made in {time.perf_counter() - started:.0f} s")
-        async with Producer(cluster) as producer:
-            for name in names[:WRITTEN_MAX]:
-                await producer.send(batch(name, 0, some(10)))
-            await producer.flush()
-        started = time.perf_counter()
-        for at in range(0, group_count, GROUPS_AT_ONCE):
-            await asyncio.gather(
-                *(
-                    groups.commit_offsets(
-                        cluster, f"group-{number:05}",
-                        {TopicPartition(names[(number + each) % topics], 0): number % 11 for each in range(3)},
-                    )
-                    for number in range(at, min(at + GROUPS_AT_ONCE, group_count))
-                )
-            )  # fmt: skip
-        print(f"{group_count:,} groups with three offsets each made in {time.perf_counter() - started:.0f} s")
 
 
 def probe(bootstrap: str, seconds: float) -> list[float]:
@@ -213,32 +151,29 @@ async def time_pages(url: str, prefix: str, own: Sequence[str]) -> None:
 
 
 class Bench:
-    def __init__(self, running: Sequence[RunningBroker], others: ProcessPoolExecutor, seconds: float) -> None:
-        self._running, self._others, self._seconds = running, others, seconds
-        self._bootstrap = ",".join(each.bootstrap for each in running)
+    def __init__(self, many: Many, others: ProcessPoolExecutor, seconds: float) -> None:
+        self._many, self._others, self._seconds = many, others, seconds
 
     async def felt(self, when: str) -> Felt:
-        before, began = self._cpu_seconds(), time.perf_counter()
+        before, began = self._many.cpu_seconds(), time.perf_counter()
         loop = asyncio.get_running_loop()
-        waits = sorted(await loop.run_in_executor(self._others, probe, self._bootstrap, self._seconds))
-        cores = (self._cpu_seconds() - before) / (time.perf_counter() - began)
+        waits = sorted(await loop.run_in_executor(self._others, probe, self._many.bootstrap, self._seconds))
+        cores = (self._many.cpu_seconds() - before) / (time.perf_counter() - began)
         found = Felt(statistics.median(waits), waits[int(len(waits) * 0.99)], cores)
         print(f"{when:32} a write p50 {found.p50_ms:.1f} ms, p99 {found.p99_ms:.1f} ms; brokers: {cores:.2f} cores")
         return found
 
-    def _cpu_seconds(self) -> float:
-        return sum(cpu_seconds(each.pid) for each in self._running)
-
     async def run(self, browsers: int) -> None:
+        await tell_costs(self._many, self._seconds)
         await self.felt("without a console")
-        with console(self._bootstrap) as (url, pid):
+        with console(self._many.bootstrap) as (url, pid):
             began = time.perf_counter()
             status, _ = await get(url, "/c/local/")
             assert status == 200
             print(f"a page that is asked for at once waits {time.perf_counter() - began:.2f} s for the first look")
             await time_pages(url, "/c/local", pages())
             await time_pages(url, "/api/c/local", ["/topics", "/groups", "/"])
-            print(f"memory of the console: {memory_mb(pid):.0f} MB")
+            print(f"memory of the console: {memory_mb(pid):.0f} MB, at most {memory_mb(pid, 'VmHWM'):.0f} MB")
             paths = ["/c/local/", "/c/local/topics", "/c/local/groups", "/c/local/topics/topic-00777"]
             for count in (1, browsers):
                 async with Browsers(url, count, paths) as open_now:
@@ -249,35 +184,27 @@ class Bench:
                 )
 
 
-@contextmanager
-def brokers(count: int, folder: str) -> Iterator[Sequence[RunningBroker]]:
-    settings: dict[str, bool | int] = {"log.cleaner.enable": False}
-    if count == 1:
-        with broker(settings, data_dir=folder) as one:
-            yield [one]
-    else:
-        patient = {"zookeeper.session.timeout.ms": 30_000, "replica.lag.time.max.ms": 30_000}
-        with cluster(count, settings={**settings, **patient}, data_dir=folder) as several:
-            yield several.running
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--topics", type=int, default=10_000)
     parser.add_argument("--partitions", type=int, default=1, help="of each topic")
+    parser.add_argument("--replicas", type=int, default=1, help="of each partition")
     parser.add_argument("--groups", type=int, default=10_000)
     parser.add_argument("--browsers", type=int, default=100)
-    parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=30.0, help="of each measurement")
     parser.add_argument("--brokers", type=int, default=1, help="more than one: with a ZooKeeper")
+    parser.add_argument("--upset", action="store_true", help="stop, kill and start a broker at the end")
     wanted = parser.parse_args()
+    sizes = Sizes(wanted.topics, wanted.partitions, wanted.replicas, wanted.groups)
     with (
-        tempfile.TemporaryDirectory() as folder,
-        brokers(wanted.brokers, folder) as running,
+        tempfile.TemporaryDirectory(prefix="ottla-scale-") as folder,
+        started(wanted.brokers, Path(folder)) as many,
         ProcessPoolExecutor(1, get_context("spawn")) as others,
     ):
-        asyncio.run(fill(running[0].bootstrap, wanted.topics, wanted.partitions, wanted.groups))
-        print(f"memory of a broker: {max(memory_mb(each.pid) for each in running):.0f} MB")
-        asyncio.run(Bench(running, others, wanted.seconds).run(wanted.browsers))
+        asyncio.run(fill(many.bootstrap, sizes))
+        asyncio.run(Bench(many, others, wanted.seconds).run(wanted.browsers))
+        if wanted.upset:
+            asyncio.run(upset(many, sizes))
 
 
 if __name__ == "__main__":

@@ -214,7 +214,9 @@ def test_groups_that_are_asked_for_in_one_request_wait_together() -> None:
         stored = [commit(brokers.leader, number, name) for number, name in enumerate(names)]
         brokers.log.replicate()
         assert [await each for each in stored] == [[NONE]] * len(names)
-        broker: Any = SimpleNamespace(groups=brokers.leader, metadata=SimpleNamespace(image=ClusterImage()), authorizer=None)
+        broker: Any = SimpleNamespace(
+            groups=brokers.leader, metadata=SimpleNamespace(image=ClusterImage()), authorizer=None
+        )
         call = Call(ApiKey.OFFSET_FETCH, 9, "client", Session("PLAINTEXT", "127.0.0.1"))
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in names])
         before = len(brokers.log.leader.batches)
