@@ -22,7 +22,18 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from benchmarks.console_process import batch, console, memory_mb
-from benchmarks.many_partitions import PROBED, Many, Sizes, fill, some, started, tell_costs, upset
+from benchmarks.many_partitions import (
+    PROBED,
+    Many,
+    Sizes,
+    fill,
+    group_name,
+    some,
+    started,
+    tell_costs,
+    topic_name,
+    upset,
+)
 
 from ottla.client.cluster import Cluster
 from ottla.client.producer import Producer
@@ -107,11 +118,11 @@ class Browsers:
             writer.close()
 
 
-def pages() -> list[str]:
+def pages(topic: str, group: str) -> list[str]:
     """Every page of the table of routes, of things in the middle of the lists; and the long tables in other orders."""
-    some = {"{topic}": "topic-00777", "{broker}": "1"}
+    some = {"{topic}": topic, "{broker}": "1"}
     queries = {
-        "/group": "id=group-00777", "/group/reset": "id=group-00777&to=earliest",
+        "/group": f"id={group}", "/group/reset": f"id={group}&to=earliest",
         "/topics/{topic}/messages": "plain=1", "/topics/{topic}/messages/record": "partition=0&offset=0",
         "/topics/{topic}/settings": "set.retention.ms=1000", "/reassignment": "goal=spread",
         "/dead-letters/letter": None, "/schema": None,
@@ -127,7 +138,7 @@ def pages() -> list[str]:
             found.append(path + (f"?{query}" if query else ""))
     return [
         *found, "/reassignment?goal=leave&broker=3", "/topics?q=77", "/topics?sort=-size&page=100",
-        "/topics?sort=-speed&internal=1", "/groups?q=topic-00777", "/groups?sort=-waiting&page=100",
+        "/topics?sort=-speed&internal=1", f"/groups?q={topic}", "/groups?sort=-waiting&page=100",
         "/groups?status=ERR",
     ]  # fmt: skip
 
@@ -151,8 +162,9 @@ async def time_pages(url: str, prefix: str, own: Sequence[str]) -> None:
 
 
 class Bench:
-    def __init__(self, many: Many, others: ProcessPoolExecutor, seconds: float) -> None:
+    def __init__(self, many: Many, sizes: Sizes, others: ProcessPoolExecutor, seconds: float) -> None:
         self._many, self._others, self._seconds = many, others, seconds
+        self._topic, self._group = topic_name(min(777, sizes.topics - 1)), group_name(min(777, sizes.groups - 1))
 
     async def felt(self, when: str) -> Felt:
         before, began = self._many.cpu_seconds(), time.perf_counter()
@@ -171,10 +183,10 @@ class Bench:
             status, _ = await get(url, "/c/local/")
             assert status == 200
             print(f"a page that is asked for at once waits {time.perf_counter() - began:.2f} s for the first look")
-            await time_pages(url, "/c/local", pages())
+            await time_pages(url, "/c/local", pages(self._topic, self._group))
             await time_pages(url, "/api/c/local", ["/topics", "/groups", "/"])
             print(f"memory of the console: {memory_mb(pid):.0f} MB, at most {memory_mb(pid, 'VmHWM'):.0f} MB")
-            paths = ["/c/local/", "/c/local/topics", "/c/local/groups", "/c/local/topics/topic-00777"]
+            paths = ["/c/local/", "/c/local/topics", "/c/local/groups", f"/c/local/topics/{self._topic}"]
             for count in (1, browsers):
                 async with Browsers(url, count, paths) as open_now:
                     await self.felt(f"with {count} browser{'s' if count > 1 else ''}")
@@ -202,7 +214,7 @@ def main() -> None:
         ProcessPoolExecutor(1, get_context("spawn")) as others,
     ):
         asyncio.run(fill(many.bootstrap, sizes))
-        asyncio.run(Bench(many, others, wanted.seconds).run(wanted.browsers))
+        asyncio.run(Bench(many, sizes, others, wanted.seconds).run(wanted.browsers))
         if wanted.upset:
             asyncio.run(upset(many, sizes))
 

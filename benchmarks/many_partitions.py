@@ -79,12 +79,21 @@ def started(brokers: int, folder: Path) -> Iterator[Many]:
         zookeeper.start()
         several = RunningCluster(folder, brokers=brokers, zookeeper=zookeeper, settings=settings, for_tests=False)
         stack.callback(several.close)
+        stack.callback(several.kill)  # before that: nobody wants to wait for a hundred thousand logs to be closed
         several.start()
         yield Many(list(several.brokers.values()), zookeeper)
 
 
 def some(count: int) -> list[NewRecord]:
     return [NewRecord(None, b"x" * 100, time.time_ns() // 1_000_000)] * count
+
+
+def topic_name(number: int) -> str:
+    return f"topic-{number:05}"
+
+
+def group_name(number: int) -> str:
+    return f"group-{number:05}"
 
 
 def spread_evenly(name: str, first: int, sizes: Sizes, brokers: Sequence[int]) -> CreatableTopic:
@@ -99,7 +108,7 @@ def spread_evenly(name: str, first: int, sizes: Sizes, brokers: Sequence[int]) -
 
 
 async def fill(bootstrap: str, sizes: Sizes) -> None:
-    names = [*(f"topic-{number:05}" for number in range(sizes.topics)), PROBED]
+    names = [*map(topic_name, range(sizes.topics)), PROBED]
     async with Cluster(bootstrap) as cluster:
         await cluster.metadata([])
         await _create(cluster, names, sizes)
@@ -112,7 +121,7 @@ async def fill(bootstrap: str, sizes: Sizes) -> None:
             await asyncio.gather(
                 *(
                     groups.commit_offsets(
-                        cluster, f"group-{number:05}",
+                        cluster, group_name(number),
                         {TopicPartition(names[(number + each) % sizes.topics], 0): number % 11 for each in range(3)},
                     )
                     for number in range(at, min(at + GROUPS_AT_ONCE, sizes.groups))
@@ -171,12 +180,12 @@ async def upset(many: Many, sizes: Sizes) -> None:
         return len(alive) < len(many.brokers) and all(each.leader_id in alive for each in _filled(metadata))
 
     async with Cluster(many.brokers[0].bootstrap) as cluster:
-        print(f"a broker is stopped in order in {_timed(victim.stop):.1f} s", flush=True)
+        print(f"a broker is stopped in order in {_timed(lambda: victim.stop(SETTLE_SECONDS_MAX)):.1f} s", flush=True)
         print(f"and accepts connections again {_timed(victim.start):.1f} s after its start", flush=True)
         print(f"all replicas are in sync {await _until(cluster, in_sync):.1f} s later", flush=True)
         victim.kill()
         if sizes.replicas > 1 and others:
-            print(f"another is led by others {await _until(cluster, led):.1f} s after it was killed", flush=True)
+            print(f"what it led has other leaders {await _until(cluster, led):.1f} s after it was killed", flush=True)
         print(f"it accepts connections {_timed(victim.start):.1f} s after its start", flush=True)
         print(f"all replicas are in sync {await _until(cluster, in_sync):.1f} s later", flush=True)
 

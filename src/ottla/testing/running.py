@@ -148,25 +148,25 @@ class RunningBroker:
         self._running().kill()
         self.wait()
 
-    def stop(self) -> int:
+    def stop(self, seconds: float = STOP_SECONDS_MAX) -> int:
         """SIGTERM: the broker finishes what is in flight, flushes and marks its shutdown as clean. The exit code."""
         self.ask_to_stop()
-        return self.wait()
+        return self.wait(seconds)
 
     def ask_to_stop(self) -> None:
         """SIGTERM, without waiting for what comes of it."""
         self._running().terminate()
 
-    def wait(self) -> int:
+    def wait(self, seconds: float = STOP_SECONDS_MAX) -> int:
         """Wait for the end of a process that was killed or asked to stop; its exit code."""
         process = self._process
         assert process is not None, "this broker was never started"
         try:
-            code = process.wait(STOP_SECONDS_MAX)
+            code = process.wait(seconds)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            raise OttlaError(f"the broker did not end within {STOP_SECONDS_MAX:g} s{self._log_tail()}") from None
+            raise OttlaError(f"the broker did not end within {seconds:g} s{self._log_tail()}") from None
         self._close_pipes()
         return code
 
