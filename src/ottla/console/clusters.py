@@ -222,17 +222,15 @@ class WatchedCluster:
 
 def read_disks(told: Sequence[tuple[int, list[DescribeLogDirsResult]]]) -> Disks:
     directories = []
-    sizes: dict[TopicPartition, dict[int, int]] = {}
+    sizes: dict[int, dict[TopicPartition, int]] = {}
     for node, results in told:
         for result in results:
-            own = 0
+            here, own = sizes.setdefault(node, {}), 0
             for topic in result.topics:
                 for found in topic.partitions:
                     own += found.partition_size
                     if not found.is_future_key:
-                        sizes.setdefault(TopicPartition(topic.name, found.partition_index), {})[node] = (
-                            found.partition_size
-                        )
+                        here[TopicPartition(topic.name, found.partition_index)] = found.partition_size
             error = error_code(result.error_code).name if result.error_code else ""
             directories.append(Directory(node, result.log_dir, error, result.total_bytes, result.usable_bytes, own))
     return Disks(tuple(directories), sizes, any(results for _, results in told))

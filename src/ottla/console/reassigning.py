@@ -6,7 +6,7 @@ A plan changes as little as its goal allows: a replica that can stay does, so th
 import math
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ottla.model.errors import ApiError, OttlaError
@@ -43,11 +43,11 @@ class Move(NamedTuple):
 
 
 def moves_of(
-    plan: Mapping[TopicPartition, Sequence[int]], current: Replicas, sizes: Mapping[TopicPartition, int]
+    plan: Mapping[TopicPartition, Sequence[int]], current: Replicas, size: Callable[[TopicPartition], int]
 ) -> list[Move]:
     """What a plan changes, the rest left out."""
     return [
-        Move(at, tuple(current[at]), tuple(new), sizes.get(at, 0))
+        Move(at, tuple(current[at]), tuple(new), size(at))
         for at, new in sorted(plan.items())
         if tuple(new) != tuple(current[at])
     ]
@@ -155,6 +155,8 @@ def _even_leaders(plan: dict[TopicPartition, list[int]], racks: Racks) -> None:
     """The first replica is the preferred leader: of those that hold a partition, who leads least goes first."""
     leads = Counter(replicas[0] for replicas in plan.values() if replicas)
     for replicas in plan.values():
+        if len(replicas) < 2:
+            continue
         best = min((each for each in replicas if each in racks), key=lambda each: leads[each], default=None)
         if best is not None and leads[replicas[0]] - leads[best] >= 2:
             leads[replicas[0]] -= 1

@@ -29,9 +29,19 @@ class Disks(NamedTuple):
     """What brokers said of their log directories, which is asked for less often than the rest."""
 
     directories: tuple[Directory, ...] = ()
-    sizes: Mapping[TopicPartition, Mapping[int, int]] = {}
-    """Bytes of each partition on each broker."""
+    sizes: Mapping[int, Mapping[TopicPartition, int]] = {}
+    """Bytes of each partition, by broker."""
     known: bool = False
+
+    def size_if_told(self, at: TopicPartition, broker: int | None) -> int | None:
+        return None if broker is None else self.sizes.get(broker, {}).get(at)
+
+    def size(self, at: TopicPartition, broker: int | None) -> int:
+        return self.size_if_told(at, broker) or 0
+
+    def largest(self, at: TopicPartition) -> int:
+        """Its size on the broker that has most of it."""
+        return max((own.get(at, 0) for own in self.sizes.values()), default=0)
 
 
 class TopicRow(NamedTuple):
@@ -193,10 +203,7 @@ def _topic_row(
     end = ends.get(topic, 0)
     size: int | None = None
     if disks.known:
-        size = sum(
-            disks.sizes.get(TopicPartition(topic, number), {}).get(place.leader if place.leader is not None else -1, 0)
-            for number, place in places
-        )
+        size = sum(disks.size(TopicPartition(topic, number), place.leader) for number, place in places)
     speed: float | None = None
     if before is not None and before[1] > 0 and topic in before[0]:
         speed = max(0.0, (end - before[0][topic]) / before[1])

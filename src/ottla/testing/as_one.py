@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from ottla.testing.cluster import RunningCluster, cluster
-from ottla.testing.running import RunningBroker, SettingValue
+from ottla.testing.running import STOP_SECONDS_MAX, RunningBroker, SettingValue
 from ottla.testing.zookeeper import shared_zookeeper
 
 
@@ -75,9 +75,9 @@ class ClusterAsBroker(RunningBroker):
         for each in self.cluster.running:
             each.ask_to_stop()
 
-    def wait(self) -> int:
+    def wait(self, seconds: float = STOP_SECONDS_MAX) -> int:
         """The largest exit code."""
-        return max(each.wait() for each in self.cluster.brokers.values())
+        return max(each.wait(seconds) for each in self.cluster.brokers.values())
 
     def restart(self, settings: Mapping[str, SettingValue] | None = None) -> Self:
         """All of them together, as a single broker would be away for a while too."""

@@ -93,7 +93,7 @@ def test_what_cannot_be_planned_says_why() -> None:
 
 def test_bytes_that_move() -> None:
     at, stays = TopicPartition("t", 0), TopicPartition("t", 1)
-    (move,) = moves_of({at: [2, 3], stays: [1]}, {at: [1, 2], stays: [1]}, {at: 100})
+    (move,) = moves_of({at: [2, 3], stays: [1]}, {at: [1, 2], stays: [1]}, {at: 100}.__getitem__)
     assert (move.added, move.bytes_to_move) == ((3,), 100)
 
 

@@ -42,7 +42,7 @@ def made(
 
 
 def test_rows() -> None:
-    found = made(before=({"a": 100, "b": 100}, 10.0), disks=Disks((), {A0: {1: 7, 2: 5}, B0: {1: 1}}, known=True))
+    found = made(before=({"a": 100, "b": 100}, 10.0), disks=Disks((), {1: {A0: 7, B0: 1}, 2: {A0: 5}}, known=True))
     a, b = found.topics
     assert (a.partitions, a.replication, a.end_offsets, a.per_second, a.size_bytes, a.groups) == (2, 2, 200, 10.0, 7, 1)
     assert b.per_second == 0.0
@@ -96,7 +96,7 @@ def test_disks_are_read() -> None:
         total_bytes=100, usable_bytes=50,
     )  # fmt: skip
     disks = read_disks([(1, [told]), (2, [])])
-    assert disks.sizes == {A0: {1: 9}}
+    assert disks.sizes == {1: {A0: 9}}
     assert disks.directories == (Directory(1, "/d", "", 100, 50, 9),)
     assert disks.known
 

@@ -1,12 +1,13 @@
 """Burrow's rules against a plain model of the table: each row written down by itself, the first one decides."""
 
+import tracemalloc
 from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.monitoring.lag.rules import Judged, Rules, Status, judge, judge_group
-from ottla.monitoring.lag.window import Commit, Commits
+from ottla.monitoring.lag.window import Commit, Commits, Ends
 
 OFFSETS = st.integers(0, 12)
 
@@ -110,6 +111,32 @@ def test_the_ring_keeps_the_last_commits_apart(steps: list[tuple[int, int, int |
         else:
             model.append(Commit(offset, now, now, lag))
         assert list(ring.all) == model[-4:]
+
+
+@given(st.lists(st.tuples(OFFSETS, st.integers(0, 30)), max_size=12))
+def test_the_ring_keeps_the_last_ends(steps: list[tuple[int, int]]) -> None:
+    ring = Ends(4)
+    assert not ring
+    for offset, now in steps:
+        ring.add(offset, now)
+        assert ring.last == (offset, now)
+    assert [tuple(each) for each in ring.all] == steps[-4:]
+
+
+def test_full_windows_are_small() -> None:
+    """A console of a cluster with 50,000 partitions has as many of them, and of each group its own."""
+    rounds, count, start = 10, 100, 1_700_000_000_000
+    rings = [(Ends(rounds), Commits(rounds, 0)) for _ in range(count)]
+    tracemalloc.start()
+    try:
+        for number in range(5 * rounds):
+            for ends, commits in rings:
+                ends.add(start + number, start + number)
+                commits.add(start + number, start + number, start + number, start + 2 * number)
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used / count < 1.5 * 8 * rounds * (2 + 4), "more than the numbers themselves, and some room"
 
 
 def test_a_commit_that_was_overtaken_is_not_taken() -> None:

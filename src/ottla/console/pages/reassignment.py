@@ -36,8 +36,8 @@ async def show(ask: Ask) -> dict[str, Any]:
                 "adding": each.adding,
                 "removing": each.removing,
                 "replicas": each.replicas,
-                "done_bytes": sum(found.disks.sizes.get(at, {}).get(broker, 0) for broker in each.adding),
-                "all_bytes": _size(found, at) * len(each.adding),
+                "done_bytes": sum(found.disks.size(at, broker) for broker in each.adding),
+                "all_bytes": found.disks.largest(at) * len(each.adding),
             }
             for at, each in sorted(moving.items())
             if at in found.look.places
@@ -78,10 +78,6 @@ def _said(ask: Ask) -> dict[str, str]:
     return {name: ask.fields.get(name) for name in ("goal", "broker", "factor", "topics", "throttle")}
 
 
-def _size(found: Snapshot, at: TopicPartition) -> int:
-    return max(found.disks.sizes.get(at, {}).values(), default=0)
-
-
 def _moves(ask: Ask, found: Snapshot) -> list[Move]:
     goal = ask.fields.get("goal")
     racks = {node: broker.rack for node, broker in found.look.brokers.items()}
@@ -96,7 +92,7 @@ def _moves(ask: Ask, found: Snapshot) -> list[Move]:
         plan = reassigning.anew(current, racks)
     else:
         raise BadInput(f"the goal is one of {', '.join(GOALS)}, not `{goal}`")
-    return reassigning.moves_of(plan, current, {at: _size(found, at) for at in plan})
+    return reassigning.moves_of(plan, current, found.disks.largest)
 
 
 def _current(ask: Ask, found: Snapshot) -> dict[TopicPartition, tuple[int, ...]]:

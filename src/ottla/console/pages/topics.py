@@ -109,7 +109,6 @@ def _partition(found: Snapshot, each: TopicPartition, start: object) -> Partitio
     place = found.look.places[each]
     end = found.look.reading.ends.get(each)
     first = start.offset if isinstance(start, FoundOffset) else None
-    sizes = found.disks.sizes.get(each, {})
     return PartitionRow(
         each.partition,
         place.leader,
@@ -118,7 +117,7 @@ def _partition(found: Snapshot, each: TopicPartition, start: object) -> Partitio
         first,
         end,
         max(0, end - first) if end is not None and first is not None else None,
-        sizes.get(place.leader if place.leader is not None else -1) if found.disks.known else None,
+        found.disks.size_if_told(each, place.leader),
     )
 
 
@@ -134,7 +133,7 @@ def leaders_of(found: Snapshot, topic: str) -> list[dict[str, int]]:
             led[place.leader] = led.get(place.leader, 0) + 1
         for broker in place.replicas:
             held[broker] = held.get(broker, 0) + 1
-            bytes_held[broker] = bytes_held.get(broker, 0) + found.disks.sizes.get(each, {}).get(broker, 0)
+            bytes_held[broker] = bytes_held.get(broker, 0) + found.disks.size(each, broker)
     return [
         {
             "broker": broker,

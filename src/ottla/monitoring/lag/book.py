@@ -87,7 +87,10 @@ class LagBook:
         """The same with pauses, in which somebody else may do something: thousands of groups take a while."""
         self._note_topics(reading)
         for partition, offset in reading.ends.items():
-            self._ends.setdefault(partition, Ends(self.rules.intervals)).add(offset, now_ms)
+            ends = self._ends.get(partition)
+            if ends is None:
+                ends = self._ends[partition] = Ends(self.rules.intervals)
+            ends.add(offset, now_ms)
         yield
         for position, (name, found) in enumerate(reading.groups.items()):
             if self.wants(name) and not self._stays_forgotten(name, found):
