@@ -7,12 +7,12 @@ says so: a monitor has to see the rest of a cluster most of all when a part of i
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from ottla.client import groups, offsets
 from ottla.client.cluster import Broker, Cluster, raise_for
-from ottla.model.errors import OttlaError
+from ottla.model.errors import ErrorCode, OttlaError
 from ottla.model.names import TopicPartition
 from ottla.monitoring.readings import GroupReading, Owner, PartitionPlace, Reading
 from ottla.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -62,7 +62,7 @@ async def _metadata(
     """What is kept of it. The answer itself, which is large, is gone before others are asked for."""
     metadata = await cluster.metadata(None)
     return (
-        places_of(metadata, set(cluster.brokers)),
+        await asyncio.to_thread(places_of, metadata, set(cluster.brokers)),
         {topic.name or "": len(topic.partitions) for topic in metadata.topics if not topic.error_code},
         frozenset(topic.name or "" for topic in metadata.topics if topic.is_internal),
     )
@@ -89,13 +89,19 @@ async def _ends(
         if place.leader is not None:
             by_leader.setdefault(place.leader, {})[partition] = offsets.LATEST
     asked = [offsets.list_offsets_of(cluster, node, wanted) for node, wanted in by_leader.items()]
-    told: dict[TopicPartition, int] = {}
-    for answers in await _all_that_answer(asked, failures):
+    return await asyncio.to_thread(_by_their_places, await _all_that_answer(asked, failures), places)
+
+
+def _by_their_places(
+    told: Sequence[Mapping[TopicPartition, offsets.FoundOffset | ErrorCode]], places: Iterable[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Under the names that the places have already, not under those of the answers: they would be kept twice."""
+    ends: dict[TopicPartition, int] = {}
+    for answers in told:
         for partition, found in answers.items():
             if isinstance(found, offsets.FoundOffset) and found.offset is not None:
-                told[partition] = found.offset
-    # By the names that the places have already, not by those of the answers.
-    return {partition: told[partition] for partition in places if partition in told}
+                ends[partition] = found.offset
+    return {partition: ends[partition] for partition in places if partition in ends}
 
 
 async def _groups(cluster: Cluster, nodes: Iterable[int], failures: list[str]) -> dict[str, GroupReading]:
