@@ -125,7 +125,7 @@ class LogCopy:
         source, copy = self.source, self.copy
         copy.leader_epochs = LeaderEpochs(source.leader_epochs.entries())
         epochs = format_epochs(source.leader_epochs.entries())
-        self._disk.replace_file(os.path.join(copy.directory, LEADER_EPOCHS), epochs, durable=False)
+        self._disk.overwrite_file(os.path.join(copy.directory, LEADER_EPOCHS), epochs)
         copy.cleaned_to = source.cleaned_to
         # What the log knows of producers may be older than its records, and is what questions under way refer to.
         copy.snapshots.remove_above(copy.end_offset - 1)

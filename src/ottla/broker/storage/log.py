@@ -290,7 +290,7 @@ class Log(ReadableLog):
     def _write_epochs(self) -> None:
         # Not forced to disk here: until the next flush the log itself tells the epochs, after it `flush` has synced.
         path = os.path.join(self.directory, LEADER_EPOCHS)
-        self.environment.disk.replace_file(path, format_epochs(self.leader_epochs.entries()), durable=False)
+        self.environment.disk.overwrite_file(path, format_epochs(self.leader_epochs.entries()))
         self._flusher.epochs_dirty = True
 
     # -- flushing

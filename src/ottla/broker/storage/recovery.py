@@ -301,7 +301,7 @@ class _Opening:
 
     def _write_epochs(self, epochs: LeaderEpochs) -> None:
         path = os.path.join(self._directory, LEADER_EPOCHS)
-        self._environment.disk.replace_file(path, format_epochs(epochs.entries()), durable=False)
+        self._environment.disk.overwrite_file(path, format_epochs(epochs.entries()))
 
     def _discard(self, segments: list[Segment]) -> None:
         for segment in segments:

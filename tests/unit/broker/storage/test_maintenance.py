@@ -372,7 +372,28 @@ def test_epochs_are_kept_in_kafkas_file(kit: LogKit) -> None:
     assert log.epoch_end_offset(4) == (4, 4)
 
 
-@pytest.mark.parametrize("content", [None, "", "0\n9\n", "junk", "0\n1\n5 -3\n", "0\n2\n4 0\n1 2\n"])
+def test_a_new_epoch_replaces_no_file(kit: LogKit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On some file systems that waits for the disk, and a broker that starts leads thousands of partitions anew."""
+    log = kit.create()
+    file = kit.directory / "leader-epoch-checkpoint"
+    inode = file.stat().st_ino
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a file takes another's name")
+
+    monkeypatch.setattr(os, "rename", refuse)
+    for epoch in (1, 2, 30):
+        log.begin_epoch(epoch)
+        fill(log, 2, epoch=epoch)
+    assert file.read_text() == "0\n3\n1 0\n2 2\n30 4\n"
+    log.truncate_to(2)
+    assert file.read_text() == "0\n1\n1 0\n", "nothing of the longer one is left"
+    assert file.stat().st_ino == inode
+
+
+@pytest.mark.parametrize(
+    "content", [None, "", "0\n9\n", "junk", "0\n1\n5 -3\n", "0\n2\n4 0\n1 2\n", "0\n1\n1 0\n4 6\n", "0\n2\n1 0\n4"]
+)
 def test_a_damaged_epoch_file_is_rebuilt_from_the_log(kit: LogKit, content: str | None) -> None:
     log = kit.create(**SMALL)
     fill(log, 6, epoch=1)
