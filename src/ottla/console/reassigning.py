@@ -46,11 +46,8 @@ def moves_of(
     plan: Mapping[TopicPartition, Sequence[int]], current: Replicas, size: Callable[[TopicPartition], int]
 ) -> list[Move]:
     """What a plan changes, the rest left out."""
-    return [
-        Move(at, tuple(current[at]), tuple(new), size(at))
-        for at, new in sorted(plan.items())
-        if tuple(new) != tuple(current[at])
-    ]
+    changed = [at for at, new in plan.items() if tuple(new) != tuple(current[at])]
+    return [Move(at, tuple(current[at]), tuple(plan[at]), size(at)) for at in sorted(changed)]
 
 
 def leave(current: Replicas, broker: int, racks: Racks) -> dict[TopicPartition, list[int]]:
@@ -96,16 +93,15 @@ def change_factor(current: Replicas, factor: int, racks: Racks) -> dict[TopicPar
     return plan
 
 
-def spread(current: Replicas, racks: Racks) -> dict[TopicPartition, list[int]]:
+def spread(current: Replicas, racks: Racks) -> dict[TopicPartition, tuple[int, ...]]:
     """Replicas move from brokers that hold most to those that hold least, then preferred leaders are evened out."""
-    plan = {at: list(replicas) for at, replicas in sorted(current.items())}
-    held = Counter(dict.fromkeys(racks, 0))
-    held.update(broker for replicas in plan.values() for broker in replicas if broker in racks)
+    plan = {at: tuple(current[at]) for at in sorted(current)}
     by_broker: dict[int, dict[TopicPartition, None]] = {broker: {} for broker in racks}
     for at, replicas in plan.items():
         for broker in replicas:
             if broker in by_broker:
                 by_broker[broker][at] = None
+    held = Counter({broker: len(found) for broker, found in by_broker.items()})
     while _sweep(plan, held, by_broker, racks):
         pass
     _even_leaders(plan, racks)
@@ -113,7 +109,7 @@ def spread(current: Replicas, racks: Racks) -> dict[TopicPartition, list[int]]:
 
 
 def _sweep(
-    plan: dict[TopicPartition, list[int]],
+    plan: dict[TopicPartition, tuple[int, ...]],
     held: Counter[int],
     by_broker: dict[int, dict[TopicPartition, None]],
     racks: Racks,
@@ -134,7 +130,7 @@ def _sweep(
                     break
                 if least in plan[at] or not _keeps_racks(plan[at], most, least, racks):
                     continue
-                plan[at][plan[at].index(most)] = least
+                plan[at] = tuple(least if each == most else each for each in plan[at])
                 del by_broker[most][at]
                 by_broker[least][at] = None
                 held[most] -= 1
@@ -151,18 +147,19 @@ def _keeps_racks(replicas: Sequence[int], gone: int, come: int, racks: Racks) ->
     return len(after) >= len(before)
 
 
-def _even_leaders(plan: dict[TopicPartition, list[int]], racks: Racks) -> None:
+def _even_leaders(plan: dict[TopicPartition, tuple[int, ...]], racks: Racks) -> None:
     """The first replica is the preferred leader: of those that hold a partition, who leads least goes first."""
     leads = Counter(replicas[0] for replicas in plan.values() if replicas)
-    for replicas in plan.values():
+    for at, replicas in plan.items():
         if len(replicas) < 2:
             continue
+        first = replicas[0]
         best = min((each for each in replicas if each in racks), key=lambda each: leads[each], default=None)
-        if best is not None and leads[replicas[0]] - leads[best] >= 2:
-            leads[replicas[0]] -= 1
+        if best is not None and leads[first] - leads[best] >= 2:
+            leads[first] -= 1
             leads[best] += 1
-            at = replicas.index(best)
-            replicas[0], replicas[at] = replicas[at], replicas[0]
+            swapped = {first: best, best: first}
+            plan[at] = tuple(swapped.get(each, each) for each in replicas)
 
 
 def anew(current: Replicas, racks: Racks) -> dict[TopicPartition, list[int]]:

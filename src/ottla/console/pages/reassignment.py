@@ -82,6 +82,7 @@ def _moves(ask: Ask, found: Snapshot) -> list[Move]:
     goal = ask.fields.get("goal")
     racks = {node: broker.rack for node, broker in found.look.brokers.items()}
     current = _current(ask, found)
+    plan: reassigning.Replicas
     if goal == "leave":
         plan = reassigning.leave(current, ask.fields.integer("broker", least=0), racks)
     elif goal == "factor":
