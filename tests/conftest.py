@@ -57,7 +57,8 @@ def spark() -> "Iterator[SparkSession]":
     """The one Spark session of a whole run: starting another costs ten seconds."""
     from ottla.spark.session import build_session
 
-    few_rows = {"spark.sql.shuffle.partitions": "2"}
+    # Upper and lower case by Java's tables: the first use of ICU's costs a JVM two seconds of its processor.
+    few_rows = {"spark.sql.shuffle.partitions": "2", "spark.sql.icu.caseMappings.enabled": "false"}
     session = build_session("tests", "local[2]", few_rows, short_lived=True)
     session.sparkContext.setLogLevel("ERROR")
     yield session

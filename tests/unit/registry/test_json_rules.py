@@ -1,6 +1,7 @@
 """Every row of the table of JSON Schema rules, and what they promise: what was valid stays valid."""
 
 import json
+import os
 import warnings
 from typing import Any
 
@@ -17,6 +18,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from hypothesis_jsonschema import from_schema
 
+SOAK = os.environ.get("OTTLA_SOAK") == "1"
 STRING, NUMBER, INTEGER = {"type": "string"}, {"type": "number"}, {"type": "integer"}
 
 
@@ -294,7 +296,7 @@ schemas = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2_000 if SOAK else 60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_what_was_valid_is_valid_where_we_say_so(data: st.DataObject) -> None:
     old = data.draw(schemas)

@@ -406,5 +406,5 @@ class BothProtocols(RuleBasedStateMachine):
 
 TestBothProtocols = BothProtocols.TestCase
 TestBothProtocols.settings = settings(
-    max_examples=3_000 if SOAK else 300, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=3_000 if SOAK else 150, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )

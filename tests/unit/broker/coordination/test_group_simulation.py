@@ -341,5 +341,5 @@ def as_if_written(group: ClassicGroup) -> GroupMetadataValue:
 
 TestGroup = GroupSimulation.TestCase
 TestGroup.settings = settings(
-    max_examples=3_000 if SOAK else 300, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=3_000 if SOAK else 150, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )

@@ -268,5 +268,5 @@ class TransactionSimulation(RuleBasedStateMachine):
 
 TestTransactions = TransactionSimulation.TestCase
 TestTransactions.settings = settings(
-    max_examples=3_000 if SOAK else 300, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=3_000 if SOAK else 150, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
