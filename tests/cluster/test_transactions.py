@@ -74,7 +74,8 @@ class Writer:
     async def _write_all(self) -> None:
         number = 0
         producer: ProducerId | None = None
-        cluster = Cluster(self._bootstrap, total_timeout_s=20.0)
+        # A broker that is paused answers nothing: who asked it goes on after this, while the others write all the time.
+        cluster = Cluster(self._bootstrap, request_timeout_s=10.0, total_timeout_s=20.0)
         try:
             assert await transaction_version(cluster, self._name) == 2
             while not self._stopping.is_set():
