@@ -44,6 +44,7 @@ def run() -> None:
     """The process that `sys.argv` names, from here on: one for a stream, or PySpark's own daemon, which does not return
     and forks the workers that are named."""
     if is_of_a_stream(sys.argv):
+        sys.modules.pop(sys.argv[1], None)  # runpy warns, for all to read, of one that it runs and that is imported
         runpy.run_module(sys.argv[1], run_name="__main__", alter_sys=True)
     else:
         pyspark.daemon.manager()

@@ -26,14 +26,29 @@ sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
 """
 
 
+_OF_A_STREAM = """
+import sys
+import ottla.spark.workers.preloaded
+sys.argv[1:] = ["pyspark.sql.streaming.python_streaming_source_runner"]
+try:
+    ottla.spark.workers.preloaded.run()
+except (KeyError, OSError) as error:
+    print("it asks for Spark")
+"""
+
+
 def said_by(program: str) -> list[str]:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.split()
 
 
 def test_it_starts_no_thread_but_the_allocators() -> None:
     assert set(said_by(_THREADS)) <= {"python", "python3", "jemalloc_bg_thd"}
+
+
+def test_a_process_of_a_stream_is_run_as_spark_runs_it_and_says_nothing() -> None:
+    assert said_by(_OF_A_STREAM) == ["it", "asks", "for", "Spark"]
 
 
 def test_a_worker_has_nothing_left_to_import() -> None:
