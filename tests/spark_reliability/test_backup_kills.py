@@ -145,6 +145,7 @@ def refuse_damage(commands: Commands, place: Place, spark: Sequence[str], restor
     said = commands.said()
     assert re.search(f"{re.escape(flipped)} fails its checksum", said), said
     assert re.search(f"{re.escape(missing)} is missing", said), said
+    assert said.rstrip().endswith(": 2 problems"), said
     store.write(place, missing, contents[missing])
     assert commands.run(restore) == 1
     assert re.search(f"nothing was restored: {re.escape(flipped)} fails its checksum", commands.said())
