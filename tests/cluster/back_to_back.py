@@ -39,6 +39,9 @@ DELIVERY_SECONDS_MAX = 300.0
 STALL_SECONDS_MAX = 240.0
 PROGRESS_SECONDS = 10.0
 
+NOW_MS = int(time.time() * 1000)
+"""Not older: markers are of now, so records of 1970 would be in a segment of their own, and retention takes that."""
+
 
 @dataclasses.dataclass(frozen=True)
 class OneRecord:
@@ -48,8 +51,8 @@ class OneRecord:
     partition: int
     payload: bytes
     record_count: int = 1
-    base_timestamp: int = 1
-    max_timestamp: int = 1
+    base_timestamp: int = NOW_MS
+    max_timestamp: int = NOW_MS
     codec: Codec = Codec.NONE
 
 
