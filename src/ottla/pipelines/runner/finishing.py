@@ -18,9 +18,7 @@ from ottla.pipelines.frames import MARK, MARK_TYPE, ORIGIN, TOPIC_ROW, without_o
 from ottla.pipelines.plan import QueryPlan
 from ottla.pipelines.runner.dead_letters import letter_columns
 from ottla.spark.headers import never_null
-
-ROW = "row"
-"""The row itself, for files; null beside dead letters, and beside all records of a row but the first."""
+from ottla.spark.writing.beside import ROW
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from ottla.spark.kernel.arrow import Column
 
 ROW = "row"
-"""The column with the row for others; null where the record is all that there is."""
+"""The column with the row for others; null beside dead letters, and beside all records of a row but the first."""
 PARCELS_BYTES = 8 * 1024 * 1024
 """How much of such rows waits in a task before it is sent on."""
 
