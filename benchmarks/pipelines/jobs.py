@@ -136,7 +136,7 @@ def _session(asked: dict[str, Any]) -> SparkSession:
     conf = {"spark.scheduler.mode": "FAIR", "spark.sql.shuffle.partitions": "2", **asked["conf"]}
     if asked["session"] == "ottla":
         small = asked["kind"] == "ottla" and all(size <= SMALL_RECORDS for size, _ in asked["sizes"])
-        return build_session("benchmark", asked["master"], conf, short_lived=small)
+        return build_session("benchmark", asked["master"], conf, small_batches=small)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("benchmark").master(asked["master"])
     for key, value in ({"spark.ui.enabled": "false", "spark.driver.memory": "1g"} | conf).items():

@@ -1,8 +1,14 @@
 """The Python step of the orders pipeline."""
 
-from typing import Any
+import pyarrow as pa
+import pyarrow.compute as pc
 
 
-def with_total(row: dict[str, Any]) -> dict[str, Any]:
-    """What the order is worth, in whole cents: sums of those are exact."""
-    return {"total_cents": row["quantity"] * row["price_cents"]}
+def with_total(orders: pa.RecordBatch) -> pa.RecordBatch:
+    """What each order is worth, in whole cents: sums of those are exact.
+
+    It takes and gives many rows at a time, by its annotation. `def with_total(row)` would get one row as a dict, which
+    reads more easily and costs ten times as much (docs/steps.md).
+    """
+    quantity, price = (orders[name].cast(pa.int64()) for name in ("quantity", "price_cents"))
+    return orders.append_column("total_cents", pc.multiply_checked(quantity, price))

@@ -15,7 +15,7 @@ from ottla.model.errors import OttlaError
 from ottla.spark.class_archive import archive_options, archive_place, make_when_this_ends
 from ottla.spark.home import home_without_zip
 from ottla.spark.java import home_for_spark
-from ottla.spark.java_options import SHORT_LIVED, java_options
+from ottla.spark.java_options import SHORT_LIVED, Work, java_options
 from ottla.spark.loggers import quiet_loggers
 from ottla.spark.workers.starting import DAEMON, DAEMON_SETTING, PYTHON_VARIABLE, start_nursery, told_to_java
 
@@ -59,11 +59,17 @@ class SparkDidNotStart(OttlaError):
 
 
 def build_session(
-    name: str, master: str = LOCAL_MASTER, conf: Mapping[str, str] | None = None, *, short_lived: bool = False
+    name: str,
+    master: str = LOCAL_MASTER,
+    conf: Mapping[str, str] | None = None,
+    *,
+    short_lived: bool = False,
+    small_batches: bool = False,
 ) -> SparkSession:
     """Start Spark, or get the session that runs; `conf` wins over what is set here.
 
-    `short_lived`: it will have little to do, or little at a time: Java should not spend time on making it quick.
+    `short_lived`: it will have little to do: Java should not spend time on making it quick. `small_batches`: it will
+    have much to do, of few rows each time.
     """
     os.environ.setdefault(PYTHON_VARIABLE, sys.executable)
     settings = dict(DEFAULTS)
@@ -78,7 +84,8 @@ def build_session(
         make_when_this_ends(archive)
         more = os.environ.get(JAVA_OPTIONS_VARIABLE, "")
         users = f"{more} {(conf or {}).get(_USERS_JAVA_OPTIONS, '')}"
-        ours = java_options(settings[_JAVA_OPTIONS], archive_options(archive), users, short_lived=short_lived)
+        work = Work.BRIEF if short_lived else Work.SMALL_BATCHES if small_batches else Work.LARGE_BATCHES
+        ours = java_options(settings[_JAVA_OPTIONS], archive_options(archive), users, work)
         settings[_JAVA_OPTIONS] = f"{ours} {more}".rstrip()
     nursery = None
     if home is not None and DAEMON_SETTING not in (conf or {}):  # workers are this Python's, and on this machine

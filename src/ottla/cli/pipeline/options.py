@@ -62,7 +62,7 @@ def add_spark(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def running_spark(
-    name: str, master: str, conf: Mapping[str, str], *, short_lived: bool = False
+    name: str, master: str, conf: Mapping[str, str], *, short_lived: bool = False, small_batches: bool = False
 ) -> "Iterator[SparkSession]":
     """A session that was there before is used, and left running."""
     from pyspark.sql import SparkSession
@@ -70,7 +70,7 @@ def running_spark(
     from ottla.pipelines.runner.session import pipeline_session
 
     was_there = SparkSession.getActiveSession() is not None
-    session = pipeline_session(name, master, conf, short_lived=short_lived)
+    session = pipeline_session(name, master, conf, short_lived=short_lived, small_batches=small_batches)
     try:
         yield session
     finally:
@@ -79,10 +79,11 @@ def running_spark(
 
 
 def asked_spark(
-    args: argparse.Namespace, name: str, *, short_lived: bool = False
+    args: argparse.Namespace, name: str, *, short_lived: bool = False, small_batches: bool = False
 ) -> "AbstractContextManager[SparkSession]":
     """Spark as the options want it."""
-    return running_spark(name, args.master, parse_pairs(args.conf, "--conf"), short_lived=short_lived)
+    conf = parse_pairs(args.conf, "--conf")
+    return running_spark(name, args.master, conf, short_lived=short_lived, small_batches=small_batches)
 
 
 @contextmanager

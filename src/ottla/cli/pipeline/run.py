@@ -62,7 +62,7 @@ def _run_streams(args: argparse.Namespace) -> int:
     names = ", ".join(deployment.plan.name for deployment in deployments)
     with ending_in_order(driver.stop), choose_display(json=args.json) as display:
         small = all(deployment.has_small_batches for deployment in deployments)
-        well = driver.run(lambda: asked_spark(args, names, short_lived=small), display.tell, display.show)
+        well = driver.run(lambda: asked_spark(args, names, small_batches=small), display.tell, display.show)
     return 0 if well else 1
 
 

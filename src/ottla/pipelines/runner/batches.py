@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from typing import Protocol
 
 from pyspark import StorageLevel
@@ -26,11 +26,13 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.frames import MARK, TOPIC_ROW, without_origin
 from ottla.pipelines.parts import SourcePart, StepPart
 from ottla.pipelines.plan import QueryPlan
-from ottla.pipelines.runner import dead_letters
 from ottla.pipelines.runner.chain import Chain, uncarry, unread_in_table
+from ottla.pipelines.runner.dead_letters import UNMADE_ROW, LetterMaker, unmade_letters
 from ottla.pipelines.runner.deployment import SMALL_RECORDS, Deployment
 from ottla.pipelines.runner.finishing import Finishing, finishing
 from ottla.spark.writing.batch_writer import BatchWritten, PublishedBeside, show_progress, write_batch
+from ottla.spark.writing.beside import ROW
+from ottla.spark.writing.made_later import UNMADE
 
 PARQUET_CODEC = "spark.sql.parquet.compression.codec"
 TABLES_LOOK_SECONDS = 60.0
@@ -183,14 +185,20 @@ class BatchWork:
         spark = frame.sparkSession
         records = self._notes.records(spark, batch_id)
         is_small = records is not None and records <= SMALL_RECORDS
+        letters = self._query.dead_letter if end.has_letters else None
         if not end.files:
-            self._count_topics(self._write_topics(spark, frame, batch_id, is_small=is_small))
+            self._count_topics(self._write_topics(spark, frame, batch_id, is_small=is_small, letters=letters))
             return
         asked = {name: sink.beside(self._batch(spark, batch_id, name), end.codec) for name, sink in end.files}
         beside = {name: answer for name, answer in asked.items() if answer is not None}
         if not beside:
-            frame = frame.filter(sf.col("topic").isNotNull()).select(*TOPIC_ROW.names)
-        self._count_topics(self._write_topics(spark, frame, batch_id, is_small=is_small, beside=[*beside.values()]))
+            to_topics = sf.col("topic").isNotNull()
+            if end.has_letters:
+                to_topics |= sf.col(UNMADE).isNotNull()
+            frame = frame.filter(to_topics).drop(ROW)
+        self._count_topics(
+            self._write_topics(spark, frame, batch_id, is_small=is_small, beside=[*beside.values()], letters=letters)
+        )
         for name, published in beside.items():
             self._count(name, published.rows)
 
@@ -207,11 +215,14 @@ class BatchWork:
             else:
                 written = sink.write(rows, self._batch(chain.spark, batch_id, name))
                 self._count(name, None if written.already_there else written.rows)
-        if self._query.dead_letter is not None and chain.rejected:
-            topics.append(dead_letters.topic_rows(chain.rejected, self._query.pipeline, self._query.dead_letter))
+        letters = self._query.dead_letter if chain.rejected else None
+        if letters is not None:
+            topics.append(unmade_letters(chain.rejected))
         if self._query.writes_topics:
-            together = reduce(DataFrame.unionByName, topics) if topics else chain.spark.createDataFrame([], TOPIC_ROW)
-            self._count_topics(self._write_topics(chain.spark, together.to(TOPIC_ROW), batch_id))
+            wanted = TOPIC_ROW if letters is None else UNMADE_ROW
+            empty = chain.spark.createDataFrame([], wanted)
+            together = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), topics) if topics else empty
+            self._count_topics(self._write_topics(chain.spark, together.to(wanted), batch_id, letters=letters))
 
     def _write_topics(
         self,
@@ -221,8 +232,12 @@ class BatchWork:
         *,
         is_small: bool | None = None,
         beside: Sequence[PublishedBeside] = (),
+        letters: str | None = None,
     ) -> BatchWritten:
-        """The rows of a plan that ends with `Finishing` are typed, headers and all."""
+        """The rows of a plan that ends with `Finishing` are typed, headers and all.
+
+        `letters` is the topic of dead letters that are to be made of some of them.
+        """
         targets = [sink.target() for _, sink in transactional(self._sinks)]
         exactly_once = not targets or any(target.exactly_once for target in targets)
         positions = self._notes.offsets(spark, batch_id)
@@ -250,6 +265,7 @@ class BatchWork:
             is_small=is_small,
             beside=beside,
             has_headers=self._finishing is not None,
+            maker=LetterMaker(self._query.pipeline, letters) if letters is not None else None,
             copying=copying,
         )
         if crosses:

@@ -16,9 +16,10 @@ from ottla.pipelines.connectors.base import Sink
 from ottla.pipelines.connectors.transactional import StagedSink, TransactionalSink, transactional
 from ottla.pipelines.frames import MARK, MARK_TYPE, ORIGIN, TOPIC_ROW, without_origin
 from ottla.pipelines.plan import QueryPlan
-from ottla.pipelines.runner.dead_letters import letter_columns
+from ottla.pipelines.runner.dead_letters import letter_text
 from ottla.spark.headers import never_null
 from ottla.spark.writing.beside import ROW
+from ottla.spark.writing.made_later import UNMADE
 
 
 @dataclass(frozen=True)
@@ -30,26 +31,28 @@ class Finishing:
     codec: str
     """Of Parquet files, where the sink names none."""
 
-    def finish(self, frame: DataFrame) -> DataFrame:
-        """In the shape of `frames.TOPIC_ROW`, with the column `row` if there are files to write."""
-        rows = without_origin(frame)
-        whole = [sf.struct(*(sf.col(f"`{name}`") for name in rows.columns)).alias(ROW)] if self.files else []
-        none = [sf.lit(None).cast(rows.schema).alias(ROW)] if self.files else []
-        records = [_typed(sink.columns(rows, self.base_dir)) for sink in self.topics] or [_no_record()]
-        good = [sf.struct(*record, *(none if number else whole)) for number, record in enumerate(records)]
-        if MARK not in frame.columns:
-            return frame.select(sf.inline(sf.array(*good))) if len(good) > 1 else frame.select(*records[0], *whole)
-        is_good = sf.col(MARK).isNull()
-        letter = sf.struct(*_typed(self._letter(frame)), *none)
-        if len(good) == 1:
-            return frame.select(sf.when(is_good, good[0]).otherwise(letter).alias("made")).select("made.*")
-        return frame.select(sf.inline(sf.when(is_good, sf.array(*good)).otherwise(sf.array(letter))))
+    @property
+    def has_letters(self) -> bool:
+        """Whether rows that were rejected are among those that are finished (`frames.MARK`)."""
+        return self.query.dead_letter is not None
 
-    def _letter(self, frame: DataFrame) -> list[Column]:
-        assert self.query.dead_letter is not None, "rows are marked for it"
-        assert ORIGIN in frame.columns, "what is marked has an origin, if only a null"
-        why = {field.name: sf.col(MARK)[field.name] for field in MARK_TYPE.fields}
-        return letter_columns(sf.col(ORIGIN), why, self.query.pipeline, self.query.dead_letter)
+    def finish(self, frame: DataFrame) -> DataFrame:
+        """In the shape of `frames.TOPIC_ROW`, with the column `row` if there are files to write.
+
+        With the column `unmade` if rows can be rejected: the task that writes makes dead letters of it. All other
+        columns of such a row are null, but for the headers.
+        """
+        rows = without_origin(frame)
+        is_good = sf.col(MARK).isNull() if self.has_letters else sf.lit(True)
+        unmade = [sf.when(~is_good, _letter(frame)).alias(UNMADE)] if self.has_letters else []
+        whole = sf.struct(*(sf.col(f"`{name}`") for name in rows.columns)) if self.files else None
+        records = [sink.columns(rows, self.base_dir) for sink in self.topics] or [_no_record()]
+        if len(records) == 1:
+            return frame.select(*_typed(records[0], whole, is_good), *unmade)
+        none = sf.lit(None).cast(rows.schema) if self.files else None
+        made = [sf.struct(*_typed(record, none if number else whole)) for number, record in enumerate(records)]
+        nothing = sf.struct(*_typed(_no_record(), none))
+        return frame.select(sf.inline(sf.when(is_good, sf.array(*made)).otherwise(sf.array(nothing))), *unmade)
 
 
 def finishing(
@@ -64,13 +67,22 @@ def finishing(
     return Finishing(query, topics, files, base_dir, codec)
 
 
-def _typed(columns: Sequence[Column]) -> list[Column]:
-    """As `frames.TOPIC_ROW` has them."""
-    typed = {field.name: column.cast(field.dataType) for field, column in zip(TOPIC_ROW.fields, columns, strict=False)}
-    more = columns[len(typed) :]  # of a sink that is alone, and knows what its writer wants
+def _letter(frame: DataFrame) -> Column:
+    assert ORIGIN in frame.columns, "what is marked has an origin, if only a null"
+    return letter_text(sf.col(ORIGIN), {field.name: sf.col(MARK)[field.name] for field in MARK_TYPE.fields})
+
+
+def _typed(record: Sequence[Column], row: Column | None, is_good: Column | None = None) -> list[Column]:
+    """As `frames.TOPIC_ROW` has them, and the row; where `is_good` is false, null."""
+    typed = {field.name: column.cast(field.dataType) for field, column in zip(TOPIC_ROW.fields, record, strict=False)}
+    more = record[len(typed) :]  # of a sink that is alone, and knows what its writer wants
+    if row is not None:
+        typed[ROW] = row
+    if is_good is not None:
+        typed = {name: sf.when(is_good, column) for name, column in typed.items()}
     typed["headers"] = never_null(typed["headers"])
     return [*(column.alias(name) for name, column in typed.items()), *more]
 
 
 def _no_record() -> list[Column]:
-    return _typed([sf.lit(None) for _ in TOPIC_ROW.fields])
+    return [sf.lit(None) for _ in TOPIC_ROW.fields]

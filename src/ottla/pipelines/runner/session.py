@@ -12,5 +12,7 @@ DEFAULTS: Mapping[str, str] = {
 }
 
 
-def pipeline_session(name: str, master: str, conf: Mapping[str, str], *, short_lived: bool = False) -> SparkSession:
-    return build_session(name, master, {**DEFAULTS, **conf}, short_lived=short_lived)
+def pipeline_session(
+    name: str, master: str, conf: Mapping[str, str], *, short_lived: bool = False, small_batches: bool = False
+) -> SparkSession:
+    return build_session(name, master, {**DEFAULTS, **conf}, short_lived=short_lived, small_batches=small_batches)

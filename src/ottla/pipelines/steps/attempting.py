@@ -21,12 +21,13 @@ VALUE = "value"
 _SAFE = frozenset(
     {
         "Alias", "And", "ArrayContains", "AttributeReference", "Between", "BRound", "CaseWhen", "Ceil", "Coalesce",
-        "Concat", "ConcatWs", "Contains", "CreateArray", "CreateNamedStruct", "DayOfMonth", "EndsWith", "EqualNullSafe",
-        "EqualTo", "Floor", "GetStructField", "GreaterThan", "GreaterThanOrEqual", "Greatest", "Hour", "If", "In",
-        "InSet", "InitCap", "IsNaN", "IsNotNull", "IsNull", "Least", "Length", "LessThan", "LessThanOrEqual", "Like",
-        "Literal", "Lower", "Minute", "Month", "Murmur3Hash", "NaNvl", "Not", "NullIf", "Nvl", "Or", "RLike", "Second",
+        "CommonExpressionDef", "CommonExpressionRef", "Concat", "ConcatWs", "Contains", "CreateArray",
+        "CreateNamedStruct", "DayOfMonth", "EndsWith", "EqualNullSafe", "EqualTo", "Floor", "GetStructField",
+        "GreaterThan", "GreaterThanOrEqual", "Greatest", "Hour", "If", "In", "InSet", "InitCap", "IsNaN", "IsNotNull",
+        "IsNull", "Least", "Left", "Length", "LessThan", "LessThanOrEqual", "Like", "Literal", "Lower", "Minute",
+        "Month", "Murmur3Hash", "NaNvl", "Not", "NullIf", "NullIfResult", "Nvl", "Or", "Right", "RLike", "Second",
         "Sha2", "Md5", "Size", "StartsWith", "StringLocate", "StringReplace", "StringTrim", "StringTrimLeft",
-        "StringTrimRight", "StructsToJson", "Substring", "TryEval", "Upper", "Year",
+        "StringTrimRight", "StructsToJson", "Substring", "TryEval", "Upper", "With", "Year",
     }
 )  # fmt: skip
 _ARITHMETIC = frozenset({"Add", "Subtract", "Multiply", "UnaryMinus", "Abs"})

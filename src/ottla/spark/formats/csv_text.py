@@ -27,6 +27,7 @@ from ottla.spark.formats.spec import (
     FormatSpec,
     Tombstones,
     evaluated_once,
+    interpreted,
     read_options,
     struct_schema,
     tombstone_error,
@@ -117,7 +118,7 @@ class CsvFormat:
             self._read(readable, schema).alias("row"),
             self._read(readable, texts).alias("texts"),
         )
-        return sf.transform(sf.array(looked_at), lambda found: _describe_bad(found, schema))[0]
+        return interpreted(looked_at, lambda found: _describe_bad(found, schema))
 
 
 def _describe_bad(found: Column, schema: StructType) -> Column:

@@ -1,10 +1,17 @@
 """Words for what is wrong with a record, as Spark expressions: cheap for good records, evaluated for bad ones."""
 
+import operator
+from functools import reduce
+
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 from pyspark.sql.types import DataType, DateType, StructType, TimestampType
 
 _PREVIEW_CHARS = 60
+_CALENDAR = {
+    TimestampType: ("TIMESTAMP'0001-01-01 00:00:00'", "TIMESTAMP'9999-12-31 23:59:59.999999'"),
+    DateType: ("DATE'0001-01-01'", "DATE'9999-12-31'"),
+}
 
 # Six digits, where Spark's own default writes three and loses the rest.
 TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]XXX"
@@ -27,6 +34,21 @@ def joined(problems: list[Column]) -> Column:
     if not problems:
         return sf.lit(None).cast("string")
     return sf.nullif(sf.concat_ws("; ", *problems), sf.lit(""))
+
+
+def fits(row: Column, schema: StructType) -> Column:
+    """Whether nothing is wrong with a row that `unfit` has words for: cheap, because it is asked of every record."""
+    conditions = [sf.lit(True)]
+    for field in schema.fields:
+        value = row[field.name]
+        if not field.nullable:
+            conditions.append(row.isNull() | value.isNotNull())
+        if isinstance(field.dataType, TimestampType | DateType):
+            first, last = _CALENDAR[type(field.dataType)]
+            conditions.append(sf.coalesce(value.between(sf.expr(first), sf.expr(last)), sf.lit(True)))
+        if isinstance(field.dataType, StructType):
+            conditions.append(fits(value, field.dataType))
+    return reduce(operator.and_, conditions)
 
 
 def unfit(row: Column, path: str, schema: StructType) -> list[Column]:

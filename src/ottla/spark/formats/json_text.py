@@ -21,6 +21,7 @@ from ottla.spark.formats.explaining import (
     TIMESTAMP_FORMAT,
     TIMESTAMP_NTZ_FORMAT,
     describe,
+    fits,
     joined,
     preview,
     shown_path,
@@ -30,13 +31,14 @@ from ottla.spark.formats.spec import (
     ERROR,
     PARSED,
     REGISTRY_HINT,
+    TOMBSTONE_ERROR,
     FormatProblem,
     FormatSpec,
     Tombstones,
     evaluated_once,
+    interpreted,
     read_options,
     struct_schema,
-    tombstone_error,
     without_tombstones,
 )
 
@@ -88,29 +90,30 @@ class JsonFormat:
             & sf.map_contains_key(inside, secret)
         )
         row = inside[_ROW]
-        error = (
-            sf.when(value.isNull(), tombstone_error(self._options.tombstones))
-            .when(sf.coalesce(whole & row.isNotNull(), sf.lit(False)), joined(unfit(row, "$", schema)))
-            .otherwise(self._why_unreadable(text, schema) if self._spec.explains else sf.lit(BAD))
-        )
-        named = staged.withColumn(ERROR, evaluated_once(error))
+        is_whole = sf.coalesce(whole & row.isNotNull(), sf.lit(False))
+        is_good = is_whole & fits(row, schema)
+        if self._options.tombstones == "keep":
+            is_good |= value.isNull()
+        why = self._why_bad(text, row, is_whole, schema) if self._spec.explains else sf.lit(BAD)
+        named = staged.withColumn(ERROR, evaluated_once(sf.when(~is_good, why)))
         return named.withColumn(PARSED, sf.when(sf.col(ERROR).isNull(), row)).drop(_READ)
 
-    def _why_unreadable(self, text: Column, schema: StructType) -> Column:
-        """What is wrong with a bad value.
+    def _why_bad(self, text: Column, read: Column, is_whole: Column, schema: StructType) -> Column:
+        """What is wrong with a bad value; `read` is what it was read as, if it `is_whole`.
 
-        It stands in a lambda because Spark does not compile those: compiled, so much code in the way of every good
-        record costs them three times the reading itself (measured).
+        Interpreted: so much code in the way of every good record costs them three times the reading itself, and
+        every task writes it anew (measured).
         """
         wrapper = StructType([StructField(_ROW, schema), StructField(_CORRUPT, StringType())])
         looked_at = sf.struct(
             text.alias("text"),
+            sf.when(is_whole, read).alias("read"),
             sf.from_json(sf.concat(sf.lit(f'{{"{_ROW}":'), text, sf.lit("}")), wrapper, self._reading())[_ROW].alias(
                 "row"
             ),
             sf.json_array_length(sf.concat(sf.lit("["), text, sf.lit("]"))).alias("count"),
         )
-        return sf.transform(sf.array(looked_at), lambda found: _describe_bad(found, schema))[0]
+        return interpreted(looked_at, lambda found: _describe_bad(found, schema))
 
     def encode(self, row: Column, row_type: StructType) -> Column:
         settings = {
@@ -133,12 +136,14 @@ class JsonFormat:
 
 
 def _describe_bad(found: Column, schema: StructType) -> Column:
-    text, row, count = found["text"], found["row"], found["count"]
+    text, read, row, count = found["text"], found["read"], found["row"], found["count"]
     malformed = sf.concat(sf.lit("malformed JSON: "), preview(text))
     no_object = sf.concat(sf.lit("not a JSON object: "), preview(text))
     misfit = sf.concat(sf.lit("does not fit the schema: "), preview(text))
     return (
-        sf.when(~sf.is_valid_utf8(text), sf.lit("the value is not UTF-8"))
+        sf.when(text.isNull(), sf.lit(TOMBSTONE_ERROR))
+        .when(read.isNotNull(), joined(unfit(read, "$", schema)))
+        .when(~sf.is_valid_utf8(text), sf.lit("the value is not UTF-8"))
         .when(sf.length(sf.trim(text)) == 0, sf.lit("the value is empty"))
         .when(sf.startswith(text, sf.lit("\0")), sf.lit(REGISTRY_HINT))
         .when(count.isNull(), malformed)

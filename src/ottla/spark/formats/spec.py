@@ -1,6 +1,6 @@
 """What a format is told: its name, a schema, options. And what a format is: `Format`, one module each."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
@@ -108,6 +108,15 @@ def evaluated_once(column: Column) -> Column:
     Expressions that are not deterministic stay where they are, and the partition's number counts as such.
     """
     return sf.when(sf.spark_partition_id() >= 0, column)
+
+
+def interpreted(given: Column, rule: Callable[[Column], Column]) -> Column:
+    """What a rule makes of a column, without code generated for it: for what is asked of few rows.
+
+    Spark writes the code of a projection anew in every task, whether or not a row comes that way. It leaves out what is
+    in the lambda of a `zip_with` (not in that of a `transform`, since Spark 4.3).
+    """
+    return sf.zip_with(sf.array(given), sf.array(sf.lit(0)), lambda found, _: rule(found))[0]
 
 
 def registry_schema_id(value: bytes) -> int | None:

@@ -42,6 +42,7 @@ from ottla.spark.writing.batch_transaction import (
 )
 from ottla.spark.writing.beside import SideWriter
 from ottla.spark.writing.copied import CopyNotes, Run
+from ottla.spark.writing.made_later import MakeRecordsTask, RecordMaker, WritingTask
 from ottla.spark.writing.notes import send_notes
 from ottla.spark.writing.rows_to_records import RowEncoding
 
@@ -92,6 +93,7 @@ def write_batch(
     is_small: bool | None = None,
     beside: Sequence[PublishedBeside] = (),
     has_headers: bool = False,
+    maker: RecordMaker | None = None,
     copying: CopyNotes | None = None,
 ) -> BatchWritten:
     """Write rows (key, value, headers, topic, partition, timestamp) and commit `offsets` for `group` with them.
@@ -106,6 +108,8 @@ def write_batch(
     before the transaction ends; one that has done so before a crash is not to be named here again.
     Rows without a topic are only for them. `has_headers`: no row's headers are null, which is quicker.
 
+    `maker` makes records of the column `unmade`, where that is not null (`made_later`).
+
     `copying` says that rows have their partition and the offset (`source_offset`) of the record that they copy, those
     of one partition in one task: nothing is moved, and notes of where they went are part of the transaction.
     """
@@ -114,7 +118,7 @@ def write_batch(
     spark_context = frame.sparkSession.sparkContext
     name = query or spark_context.getLocalProperty("sql.streaming.queryId") or transactional_id
     rows = frame if has_headers else _with_headers(frame)
-    job = _Job(rows, encoding, _is_small(frame) if is_small is None else is_small, beside, copying)
+    job = _Job(rows, encoding, _is_small(frame) if is_small is None else is_small, beside, copying, maker)
     if delivery == "at_least_once":
         return _write_at_least_once(job, group, offsets)
     if spark_context._conf.get("spark.speculation", "false") == "true":  # `getConf` copies all of it, through py4j
@@ -140,12 +144,13 @@ class _Job(NamedTuple):
     is_small: bool
     beside: Sequence[PublishedBeside] = ()
     copying: CopyNotes | None = None
+    maker: RecordMaker | None = None
 
     def run(self, transaction: TransactionPart | None, run: int) -> list[Row]:
         """Write all rows; what each task wrote to which partition."""
         others = [one.task(run) for one in self.beside]
         if others and self.is_small:
-            task = WriteBesideTask(WriteRowsTask(self.encoding, transaction), others)
+            task = self._given_records(WriteBesideTask(WriteRowsTask(self.encoding, transaction), others))
             return self.frame.coalesce(1).mapInArrow(task.run, WRITTEN_BESIDE).collect()
         if self.copying is not None:
             tasks = 1 if self.is_small else self.frame.sparkSession.sparkContext.defaultParallelism
@@ -153,14 +158,19 @@ class _Job(NamedTuple):
             return placed.mapInArrow(WriteCopiesTask(self.encoding, transaction).run, WRITTEN_COPIES).collect()
         if self.is_small or (transaction is None and not others):
             frame = self.frame.coalesce(1) if self.is_small else self.frame
-            return frame.mapInArrow(WriteRowsTask(self.encoding, transaction).run, WRITTEN).collect()
+            task = self._given_records(WriteRowsTask(self.encoding, transaction))
+            return frame.mapInArrow(task.run, WRITTEN).collect()
         # A number of partitions that was asked for is kept by adaptive execution.
         tasks = self.frame.sparkSession.sparkContext.defaultParallelism
         # No more tasks than cores: a batch is a union of many small frames, and each task costs a Python worker's time.
-        encoded = self.frame.coalesce(tasks).mapInArrow(EncodeTask(self.encoding, tasks, others).run, ENCODED)
+        encode = self._given_records(EncodeTask(self.encoding, tasks, others))
+        encoded = self.frame.coalesce(tasks).mapInArrow(encode.run, ENCODED)
         placed = encoded.repartitionById(tasks, "task")
         write = WriteEncodedTask(self.encoding.settings, transaction, others)
         return placed.mapInArrow(write.run, WRITTEN_BESIDE if others else WRITTEN).collect()
+
+    def _given_records(self, task: WritingTask) -> WritingTask:
+        return task if self.maker is None else MakeRecordsTask(self.maker, task)
 
     def write_notes(self, written: list[Row], transaction: TransactionPart) -> None:
         if self.copying is None:
