@@ -28,6 +28,7 @@ JAVA_OPTIONS_VARIABLE = "OTTLA_JAVA_OPTIONS"
 """More options for Spark's JVM, where there is no `--conf` to say them in."""
 _JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
 _USERS_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_MEMORY = "spark.driver.memory"
 
 # Options and settings whose values Spark must not show in plans and configurations, beyond those it hides by itself.
 _HIDDEN = r"(?i)secret|password|passwd|token|credential|access[.]?key|api[.]?key|kafka[.](sasl|ssl)[.]"
@@ -41,7 +42,7 @@ DEFAULTS: Mapping[str, str] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Spark's default is a type that Parquet has given up, and that other programs read as a time without a zone.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.driver.memory": "1g",
+    _MEMORY: "1g",
     # Not `extraJavaOptions`: those are the user's, and come after these, so that they win.
     # The deep stack is for Spark itself: to tell interruptions of foreachBatch from failures it matches messages with
     # a regular expression that recurses for each character, and 1 MB is not enough for a long one.
@@ -85,7 +86,8 @@ def build_session(
         more = os.environ.get(JAVA_OPTIONS_VARIABLE, "")
         users = f"{more} {(conf or {}).get(_USERS_JAVA_OPTIONS, '')}"
         work = Work.BRIEF if short_lived else Work.SMALL_BATCHES if small_batches else Work.LARGE_BATCHES
-        ours = java_options(settings[_JAVA_OPTIONS], archive_options(archive), users, work)
+        memory = (conf or {}).get(_MEMORY, settings[_MEMORY])
+        ours = java_options(settings[_JAVA_OPTIONS], archive_options(archive), users, work, memory)
         settings[_JAVA_OPTIONS] = f"{ours} {more}".rstrip()
     nursery = None
     if home is not None and DAEMON_SETTING not in (conf or {}):  # workers are this Python's, and on this machine

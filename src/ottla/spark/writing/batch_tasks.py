@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructType
 
 from ottla.client.producer import TransactionPart
 from ottla.client.producer_settings import ProducerSettings
@@ -24,15 +25,35 @@ from ottla.spark.writing.copied import runs_of
 from ottla.spark.writing.encode import UnfinishedBatch, rows_by_partition
 from ottla.spark.writing.rows_to_records import RowEncoding, encode_rows, produce, send_batches
 
+# As objects, not as text: Spark's parser would be asked in every batch.
+_INT, _LONG, _STRING = IntegerType(), LongType(), StringType()
 ENCODED = (
-    "task INT, topic STRING, partition INT, record_count INT, base_timestamp LONG, max_timestamp LONG, codec INT, "
-    "payload BINARY, beside INT"
+    StructType()
+    .add("task", _INT)
+    .add("topic", _STRING)
+    .add("partition", _INT)
+    .add("record_count", _INT)
+    .add("base_timestamp", _LONG)
+    .add("max_timestamp", _LONG)
+    .add("codec", _INT)
+    .add("payload", BinaryType())
+    .add("beside", _INT)
 )
 """A record batch, or (then `beside` is a number) rows for one of those that take them in the same pass."""
-WRITTEN = "stage INT, task LONG, topic STRING, partition INT, records LONG"
-WRITTEN_COPIES = f"{WRITTEN}, runs STRING"
+
+
+def _written_type(*more: str) -> StructType:
+    made = StructType().add("stage", _INT).add("task", _LONG).add("topic", _STRING).add("partition", _INT)
+    made.add("records", _LONG)
+    for name in more:
+        made.add(name, _STRING)
+    return made
+
+
+WRITTEN = _written_type()
+WRITTEN_COPIES = _written_type("runs")
+WRITTEN_BESIDE = _written_type("notes")
 SOURCE_OFFSET = "source_offset"
-WRITTEN_BESIDE = f"{WRITTEN}, notes STRING"
 
 _ENCODED_TYPES: Mapping[str, pa.DataType] = {
     "task": pa.int32(),

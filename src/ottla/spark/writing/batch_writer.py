@@ -23,6 +23,7 @@ from ottla.spark import loop
 from ottla.spark.errors import IndeterminateTransaction, InvalidOption
 from ottla.spark.headers import never_null
 from ottla.spark.job_history import first_failure, was_stage_retried
+from ottla.spark.mapping import map_in_arrow
 from ottla.spark.writing.batch_tasks import (
     ENCODED,
     WRITTEN,
@@ -151,23 +152,23 @@ class _Job(NamedTuple):
         others = [one.task(run) for one in self.beside]
         if others and self.is_small:
             task = self._given_records(WriteBesideTask(WriteRowsTask(self.encoding, transaction), others))
-            return self.frame.coalesce(1).mapInArrow(task.run, WRITTEN_BESIDE).collect()
+            return map_in_arrow(self.frame.coalesce(1), task.run, WRITTEN_BESIDE).collect()
         if self.copying is not None:
             tasks = 1 if self.is_small else self.frame.sparkSession.sparkContext.defaultParallelism
             placed = self.frame.coalesce(tasks)
-            return placed.mapInArrow(WriteCopiesTask(self.encoding, transaction).run, WRITTEN_COPIES).collect()
+            return map_in_arrow(placed, WriteCopiesTask(self.encoding, transaction).run, WRITTEN_COPIES).collect()
         if self.is_small or (transaction is None and not others):
             frame = self.frame.coalesce(1) if self.is_small else self.frame
             task = self._given_records(WriteRowsTask(self.encoding, transaction))
-            return frame.mapInArrow(task.run, WRITTEN).collect()
+            return map_in_arrow(frame, task.run, WRITTEN).collect()
         # A number of partitions that was asked for is kept by adaptive execution.
         tasks = self.frame.sparkSession.sparkContext.defaultParallelism
         # No more tasks than cores: a batch is a union of many small frames, and each task costs a Python worker's time.
         encode = self._given_records(EncodeTask(self.encoding, tasks, others))
-        encoded = self.frame.coalesce(tasks).mapInArrow(encode.run, ENCODED)
+        encoded = map_in_arrow(self.frame.coalesce(tasks), encode.run, ENCODED)
         placed = encoded.repartitionById(tasks, "task")
         write = WriteEncodedTask(self.encoding.settings, transaction, others)
-        return placed.mapInArrow(write.run, WRITTEN_BESIDE if others else WRITTEN).collect()
+        return map_in_arrow(placed, write.run, WRITTEN_BESIDE if others else WRITTEN).collect()
 
     def _given_records(self, task: WritingTask) -> WritingTask:
         return task if self.maker is None else MakeRecordsTask(self.maker, task)
