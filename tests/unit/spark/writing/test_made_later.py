@@ -7,7 +7,13 @@ import pyarrow as pa
 
 from ottla.spark.writing.made_later import UNMADE, MakeRecordsTask, with_made
 
-SCHEMA = pa.schema({"key": pa.binary(), "topic": pa.string(), "row": pa.int64(), UNMADE: pa.string()})
+_COLUMNS: dict[str, pa.DataType] = {
+    "key": pa.binary(),
+    "topic": pa.string(),
+    "row": pa.int64(),
+    UNMADE: pa.string(),
+}
+SCHEMA = pa.schema(_COLUMNS)
 
 
 def batch(*rows: dict[str, Any]) -> pa.RecordBatch:
