@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial, reduce
+from operator import or_
 from typing import Protocol
 
 from pyspark import StorageLevel
@@ -31,7 +32,6 @@ from ottla.pipelines.runner.dead_letters import UNMADE_ROW, LetterMaker, unmade_
 from ottla.pipelines.runner.deployment import SMALL_RECORDS, Deployment
 from ottla.pipelines.runner.finishing import Finishing, finishing
 from ottla.spark.writing.batch_writer import BatchWritten, PublishedBeside, show_progress, write_batch
-from ottla.spark.writing.beside import ROW
 from ottla.spark.writing.made_later import UNMADE
 
 PARQUET_CODEC = "spark.sql.parquet.compression.codec"
@@ -192,10 +192,9 @@ class BatchWork:
         asked = {name: sink.beside(self._batch(spark, batch_id, name), end.codec) for name, sink in end.files}
         beside = {name: answer for name, answer in asked.items() if answer is not None}
         if not beside:
-            to_topics = sf.col("topic").isNotNull()
-            if end.has_letters:
-                to_topics |= sf.col(UNMADE).isNotNull()
-            frame = frame.filter(to_topics).drop(ROW)
+            wanted = UNMADE_ROW if end.has_letters else TOPIC_ROW
+            to_topics = [sf.col(name).isNotNull() for name in ("topic", UNMADE) if name in wanted.names]
+            frame = frame.filter(reduce(or_, to_topics)).select(*wanted.names)
         self._count_topics(
             self._write_topics(spark, frame, batch_id, is_small=is_small, beside=[*beside.values()], letters=letters)
         )

@@ -4,7 +4,7 @@ A good row becomes a record for each topic, and a row for files; one that is mar
 Where every sink can take part, this is the end of the streaming plan, and a batch has nothing left to do but to write.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from ottla.pipelines.connectors.transactional import StagedSink, TransactionalSi
 from ottla.pipelines.frames import MARK, MARK_TYPE, ORIGIN, TOPIC_ROW, without_origin
 from ottla.pipelines.plan import QueryPlan
 from ottla.pipelines.runner.dead_letters import letter_text
+from ottla.spark.flat import inside
 from ottla.spark.headers import never_null
 from ottla.spark.writing.beside import ROW
 from ottla.spark.writing.made_later import UNMADE
@@ -37,7 +38,7 @@ class Finishing:
         return self.query.dead_letter is not None
 
     def finish(self, frame: DataFrame) -> DataFrame:
-        """In the shape of `frames.TOPIC_ROW`, with the column `row` if there are files to write.
+        """In the shape of `frames.TOPIC_ROW`, with the columns `row` and `row__...` if there are files to write.
 
         With the column `unmade` if rows can be rejected: the task that writes makes dead letters of it. All other
         columns of such a row are null, but for the headers.
@@ -45,13 +46,16 @@ class Finishing:
         rows = without_origin(frame)
         is_good = sf.col(MARK).isNull() if self.has_letters else sf.lit(True)
         unmade = [sf.when(~is_good, _letter(frame)).alias(UNMADE)] if self.has_letters else []
-        whole = sf.struct(*(sf.col(f"`{name}`") for name in rows.columns)) if self.files else None
+        whole = {name: sf.col(f"`{name}`") for name in rows.columns} if self.files else {}
         records = [sink.columns(rows, self.base_dir) for sink in self.topics] or [_no_record()]
         if len(records) == 1:
             return frame.select(*_typed(records[0], whole, is_good), *unmade)
-        none = sf.lit(None).cast(rows.schema) if self.files else None
-        made = [sf.struct(*_typed(record, none if number else whole)) for number, record in enumerate(records)]
-        nothing = sf.struct(*_typed(_no_record(), none))
+        none = {name: sf.lit(None).cast(rows.schema[name].dataType) for name in whole}
+        made = [
+            sf.struct(*_typed(record, none if number else whole, has_row=not number))
+            for number, record in enumerate(records)
+        ]
+        nothing = sf.struct(*_typed(_no_record(), none, has_row=False))
         return frame.select(sf.inline(sf.when(is_good, sf.array(*made)).otherwise(sf.array(nothing))), *unmade)
 
 
@@ -72,12 +76,15 @@ def _letter(frame: DataFrame) -> Column:
     return letter_text(sf.col(ORIGIN), {field.name: sf.col(MARK)[field.name] for field in MARK_TYPE.fields})
 
 
-def _typed(record: Sequence[Column], row: Column | None, is_good: Column | None = None) -> list[Column]:
-    """As `frames.TOPIC_ROW` has them, and the row; where `is_good` is false, null."""
+def _typed(
+    record: Sequence[Column], row: Mapping[str, Column], is_good: Column | None = None, *, has_row: bool = True
+) -> list[Column]:
+    """As `frames.TOPIC_ROW` has them, and the row as `beside.ROW` says; where `is_good` is false, null."""
     typed = {field.name: column.cast(field.dataType) for field, column in zip(TOPIC_ROW.fields, record, strict=False)}
     more = record[len(typed) :]  # of a sink that is alone, and knows what its writer wants
-    if row is not None:
-        typed[ROW] = row
+    if row:
+        typed[ROW] = sf.lit(has_row)
+        typed |= {inside(ROW, name): column for name, column in row.items()}
     if is_good is not None:
         typed = {name: sf.when(is_good, column) for name, column in typed.items()}
     typed["headers"] = never_null(typed["headers"])

@@ -39,6 +39,7 @@ from ottla.pipelines.steps.expressions import parsed_schema
 from ottla.pipelines.steps.python_rows import Task
 from ottla.pipelines.steps.rejecting import FAILURE, ROW, split_failed
 from ottla.pipelines.steps.user_code import Shipped, load, reference_problems, takes_rows
+from ottla.spark.flat import map_spread
 
 
 class PythonOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -108,7 +109,7 @@ class PythonStep:
             output=_arrow(output),
             merge=merge,
         )
-        return split_failed(frame.mapInArrow(task, output), context)
+        return split_failed(map_spread(frame, task, output, (ORIGIN, MARK)), context)
 
     def _columns(self, function: Any, frame: DataFrame, context: StepContext) -> tuple[StructType, bool]:
         """The step's columns, and whether a row that comes back is laid over the one that went in."""

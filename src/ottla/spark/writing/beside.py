@@ -11,10 +11,12 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ottla.spark.flat import inside
 from ottla.spark.kernel.arrow import Column
 
 ROW = "row"
-"""The column with the row for others; null beside dead letters, and beside all records of a row but the first."""
+"""Whether there is a row for others, whose columns are `row__...` (as `flat` has it). There is none beside dead letters,
+and beside all records of a row but the first."""
 PARCELS_BYTES = 8 * 1024 * 1024
 """How much of such rows waits in a task before it is sent on."""
 
@@ -43,9 +45,11 @@ def open_all(others: Sequence[SideWriter]) -> list[SideOutput]:
 
 def parted(batch: pa.RecordBatch) -> tuple[pa.RecordBatch | None, pa.RecordBatch]:
     """The rows for others, if there are any, and those that are records."""
-    rows: Any = batch.column(ROW).drop_null()
-    records = batch.drop_columns([ROW]).filter(pc.is_valid(batch.column("topic")))
-    return (pa.RecordBatch.from_struct_array(rows) if len(rows) else None), records
+    parts = [name for name in batch.schema.names if name.startswith(inside(ROW, ""))]
+    has_row: Any = batch.column(ROW)
+    rows = batch.select(parts).filter(has_row).rename_columns([name.removeprefix(inside(ROW, "")) for name in parts])
+    records = batch.drop_columns([ROW, *parts]).filter(pc.is_valid(batch.column("topic")))
+    return (rows if rows.num_rows else None), records
 
 
 def with_notes(written: pa.RecordBatch, opened: Sequence[SideOutput]) -> pa.RecordBatch:
