@@ -15,8 +15,8 @@ from ottla.spark.flat import inside
 from ottla.spark.kernel.arrow import Column
 
 ROW = "row"
-"""Whether there is a row for others, whose columns are `row__...` (as `flat` has it). There is none beside dead letters,
-and beside all records of a row but the first."""
+"""Whether there is a row for others; its columns are `row__...`, as `flat` has it. There is none beside dead letters,
+and none beside all records of a row but the first."""
 PARCELS_BYTES = 8 * 1024 * 1024
 """How much of such rows waits in a task before it is sent on."""
 
