@@ -31,7 +31,7 @@ from ottla.spark.formats import protobuf_messages as messages
 from ottla.spark.formats.api import from_format, parse, to_format
 from ottla.spark.formats.avro_schemas import columns_of
 from ottla.spark.formats.protobuf_shapes import columns_of_shape, shape_of
-from ottla.spark.formats.spec import REGISTRY_HINT, TOMBSTONE_ERROR, FormatProblem, FormatSpec
+from ottla.spark.formats.spec import REGISTRY_HINT, TOMBSTONE_ERROR, FormatProblem, FormatSpec, interpreted
 
 # A Spark job costs more than hypothesis' own work for hundreds of rows: examples are few and long, and not shrunk.
 few_long_examples = settings(
@@ -201,6 +201,19 @@ def test_json_says_what_is_wrong_with_which_field(spark: SparkSession) -> None:
     rows = outcome(values(spark, *(content for content, _ in JSON_CASES)), FormatSpec(name="json", schema=schema))
     assert [(JSON_CASES[row.i][0], row.error) for row in rows] == list(JSON_CASES)
     assert all((row.parsed is None) == (row.error is not None) for row in rows)
+
+
+def test_words_for_bad_values_are_no_part_of_the_code_that_spark_generates(spark: SparkSession) -> None:
+    """It would be written anew in every task. Which expressions are compiled is Spark's affair, and has changed once."""
+    words = interpreted(
+        sf.struct(sf.lit("{oops").alias("text")), lambda found: sf.concat(sf.lit("bad: "), found["text"])
+    )
+    frame = spark.range(1).select(words.alias("why"))
+    assert frame.collect()[0]["why"] == "bad: {oops"
+    jvm: Any = spark._jvm
+    interprets = jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback")
+    of_array = frame._jdf.queryExecution().analyzed().projectList().apply(0).child()
+    assert interprets.isInstance(of_array.children().apply(0)), of_array.toString()
 
 
 def test_json_required_fields_and_milliseconds(spark: SparkSession) -> None:
