@@ -204,7 +204,7 @@ def test_json_says_what_is_wrong_with_which_field(spark: SparkSession) -> None:
 
 
 def test_words_for_bad_values_are_no_part_of_the_code_that_spark_generates(spark: SparkSession) -> None:
-    """It would be written anew in every task. Which expressions are compiled is Spark's affair, and has changed once."""
+    """It would be written anew in every task. Which expressions are compiled is Spark's affair, and changed before."""
     words = interpreted(
         sf.struct(sf.lit("{oops").alias("text")), lambda found: sf.concat(sf.lit("bad: "), found["text"])
     )
