@@ -111,7 +111,7 @@ class CsvFormat:
         return settings
 
     def _why_unreadable(self, readable: Column, text: Column, schema: StructType) -> Column:
-        """In a lambda, for the reason that json_text gives."""
+        """Interpreted, for the reason that json_text gives."""
         texts = StructType([StructField(field.name, StringType()) for field in schema.fields])
         looked_at = sf.struct(
             text.alias("text"),
