@@ -219,8 +219,8 @@ class BatchWork:
             topics.append(unmade_letters(chain.rejected))
         if self._query.writes_topics:
             wanted = TOPIC_ROW if letters is None else UNMADE_ROW
-            empty = chain.spark.createDataFrame([], wanted)
-            together = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), topics) if topics else empty
+            union = partial(DataFrame.unionByName, allowMissingColumns=True)
+            together = reduce(union, topics) if topics else chain.spark.createDataFrame([], wanted)
             self._count_topics(self._write_topics(chain.spark, together.to(wanted), batch_id, letters=letters))
 
     def _write_topics(
