@@ -16,6 +16,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from ottla.spark.headers import HEADERS, never_null
+from ottla.spark.mapping import map_in_arrow
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -23,10 +24,10 @@ Batches = Iterable[pa.RecordBatch]
 def map_spread(
     frame: DataFrame, task: Callable[[Batches], Iterator[pa.RecordBatch]], output: StructType, names: Iterable[str]
 ) -> DataFrame:
-    """`frame.mapInArrow(task, output)`, with the structs of these names spread on both ways, where they are there."""
+    """`map_in_arrow(frame, task, output)`, with the structs of these names spread on both ways, if they are there."""
     structs = {name for name in names if name in frame.columns}
     given = frame.select(*(column for name in frame.columns for column in _spread(frame.schema[name], structs)))
-    made = given.mapInArrow(_Gathered(task, frozenset(structs)), _spread_type(output, structs))
+    made = map_in_arrow(given, _Gathered(task, frozenset(structs)), _spread_type(output, structs))
     return made.select(*(_gathered(field, structs) for field in output.fields))
 
 

@@ -185,14 +185,14 @@ class BatchWork:
         spark = frame.sparkSession
         records = self._notes.records(spark, batch_id)
         is_small = records is not None and records <= SMALL_RECORDS
-        letters = self._query.dead_letter if end.has_letters else None
+        letters = self._query.dead_letter
         if not end.files:
             self._count_topics(self._write_topics(spark, frame, batch_id, is_small=is_small, letters=letters))
             return
         asked = {name: sink.beside(self._batch(spark, batch_id, name), end.codec) for name, sink in end.files}
         beside = {name: answer for name, answer in asked.items() if answer is not None}
         if not beside:
-            wanted = UNMADE_ROW if end.has_letters else TOPIC_ROW
+            wanted = TOPIC_ROW if letters is None else UNMADE_ROW
             to_topics = [sf.col(name).isNotNull() for name in ("topic", UNMADE) if name in wanted.names]
             frame = frame.filter(reduce(or_, to_topics)).select(*wanted.names)
         self._count_topics(
