@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from py4j.java_gateway import JavaGateway
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import CALL_COMMAND_NAME, END_COMMAND_PART, Py4JError, Py4JJavaError, get_return_value
 
 from ottla.config.java import NoJava, find_java
 
@@ -48,7 +48,7 @@ class SparkGrammar:
         if self._parser is None:
             self._start()
         try:
-            getattr(self._parser, kind)(text)
+            _call(getattr(self._parser, kind), text)
         except Py4JJavaError as error:
             return in_words(str(error.java_exception.getMessage()))
         except Py4JError as error:
@@ -76,6 +76,14 @@ def in_words(message: str) -> str:
     """The first lines of Spark's message, without the query, which stands in the file."""
     said = message.strip().partition("== SQL")[0]
     return " ".join(_CONDITION.sub("", said).split())
+
+
+def _call(method: Any, text: str) -> None:
+    """As py4j calls methods, unless there was a session: PySpark takes errors for those of its own JVM from then on."""
+    arguments, _ = method._build_args(text)
+    client = method.gateway_client
+    answer = client.send_command(f"{CALL_COMMAND_NAME}{method.command_header}{arguments}{END_COMMAND_PART}")
+    get_return_value(answer, client, method.target_id, method.name)
 
 
 def _folder_of_spark() -> str:

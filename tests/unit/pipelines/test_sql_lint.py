@@ -4,7 +4,9 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import py4j.java_gateway
 import pytest
+from pyspark.errors.exceptions.captured import install_exception_handler
 
 from ottla.cli.main import main
 from ottla.pipelines.ddl import TYPES, NotUnderstood, UnknownType, check_type, column_names
@@ -213,6 +215,14 @@ def test_nothing_that_spark_takes_is_refused(grammar: SparkGrammar) -> None:
 
 def test_what_spark_refuses_is_told_in_its_words(grammar: SparkGrammar) -> None:
     assert grammar.refuses(QUERY, "SELEC id\nFROM orders") == "Syntax error at or near 'SELEC'. (line 1, pos 0)"
+
+
+def test_a_session_in_the_same_process_does_not_take_its_errors(
+    grammar: SparkGrammar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(py4j.java_gateway, "get_return_value", py4j.java_gateway.get_return_value)
+    install_exception_handler()  # as a session does; it puts its own in the place of what was just named
+    assert "Syntax error" in str(grammar.refuses(QUERY, "SELEC id"))
 
 
 def test_the_list_of_types_is_sparks(grammar: SparkGrammar) -> None:
