@@ -16,13 +16,16 @@ from ottla.spark.formats.explaining import (
     TIMESTAMP_FORMAT,
     TIMESTAMP_NTZ_FORMAT,
     describe,
+    fits,
     joined,
     preview,
     unfit,
 )
 from ottla.spark.formats.spec import (
+    BAD,
     ERROR,
     PARSED,
+    TOMBSTONE_ERROR,
     FormatProblem,
     FormatSpec,
     Tombstones,
@@ -30,7 +33,6 @@ from ottla.spark.formats.spec import (
     interpreted,
     read_options,
     struct_schema,
-    tombstone_error,
     without_tombstones,
 )
 
@@ -70,12 +72,12 @@ class CsvFormat:
         )
         row = sf.struct(*(sf.col(_READ)[field.name].alias(field.name) for field in schema.fields))
         whole = sf.col(_READ).isNotNull() & sf.col(_READ)[_CORRUPT].isNull() & sf.is_valid_utf8(text)
-        error = (
-            sf.when(value.isNull(), tombstone_error(self._options.tombstones))
-            .when(sf.coalesce(whole & (sf.length(sf.trim(text)) > 0), sf.lit(False)), joined(unfit(row, "$", schema)))
-            .otherwise(self._why_unreadable(readable, text, schema))
-        )
-        named = staged.withColumn(ERROR, evaluated_once(error))
+        is_whole = sf.coalesce(whole & (sf.length(sf.trim(text)) > 0), sf.lit(False))
+        is_good = is_whole & fits(row, schema)
+        if self._options.tombstones == "keep":
+            is_good |= value.isNull()
+        why = self._why_bad(readable, text, sf.when(is_whole, row), schema) if self._spec.explains else sf.lit(BAD)
+        named = staged.withColumn(ERROR, evaluated_once(sf.when(~is_good, why)))
         good = sf.col(ERROR).isNull() & value.isNotNull()
         return named.withColumn(PARSED, sf.when(good, row)).drop(_READ)
 
@@ -110,11 +112,12 @@ class CsvFormat:
             settings["dateFormat"] = self._options.date_format
         return settings
 
-    def _why_unreadable(self, readable: Column, text: Column, schema: StructType) -> Column:
-        """Interpreted, for the reason that json_text gives."""
+    def _why_bad(self, readable: Column, text: Column, read: Column, schema: StructType) -> Column:
+        """What is wrong with a bad value; `read` is its row, if it is one. Interpreted, for json_text's reason."""
         texts = StructType([StructField(field.name, StringType()) for field in schema.fields])
         looked_at = sf.struct(
             text.alias("text"),
+            read.alias("read"),
             self._read(readable, schema).alias("row"),
             self._read(readable, texts).alias("texts"),
         )
@@ -122,7 +125,7 @@ class CsvFormat:
 
 
 def _describe_bad(found: Column, schema: StructType) -> Column:
-    text, row, texts = found["text"], found["row"], found["texts"]
+    text, read, row, texts = found["text"], found["read"], found["row"], found["texts"]
     problems = [
         sf.when(
             texts[field.name].isNotNull() & row[field.name].isNull(),
@@ -137,7 +140,9 @@ def _describe_bad(found: Column, schema: StructType) -> Column:
     ]
     count = sf.concat(sf.lit(f"not {len(schema.fields)} fields: "), preview(text))
     return (
-        sf.when(~sf.is_valid_utf8(text), sf.lit("the value is not UTF-8"))
+        sf.when(text.isNull(), sf.lit(TOMBSTONE_ERROR))
+        .when(read.isNotNull(), joined(unfit(read, "$", schema)))
+        .when(~sf.is_valid_utf8(text), sf.lit("the value is not UTF-8"))
         .when(sf.length(sf.trim(text)) == 0, sf.lit("the value is empty"))
         .when(texts.isNull() | texts[_CORRUPT].isNotNull(), count)
         .otherwise(sf.coalesce(joined(problems), sf.concat(sf.lit("does not fit the schema: "), preview(text))))

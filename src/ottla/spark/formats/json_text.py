@@ -28,6 +28,7 @@ from ottla.spark.formats.explaining import (
     unfit,
 )
 from ottla.spark.formats.spec import (
+    BAD,
     ERROR,
     PARSED,
     REGISTRY_HINT,
@@ -45,7 +46,6 @@ from ottla.spark.formats.spec import (
 _READ = "__json_read"
 _CORRUPT = "__corrupt"
 _ROW = "row"
-BAD = "it cannot be read"
 
 
 class JsonOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -20,6 +20,8 @@ Tombstones = Literal["reject", "keep", "skip"]
 record; `keep`: every column of it is null; `skip`: it is left out."""
 
 TOMBSTONE_ERROR = "the value is null (a tombstone)"
+BAD = "it cannot be read"
+"""All that is said of a bad value where nobody wants to know more."""
 
 _REGISTRY_MAGIC = b"\x00"
 REGISTRY_HEADER_BYTES = 5
