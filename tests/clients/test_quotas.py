@@ -123,7 +123,7 @@ def test_a_producer_of_librdkafka(broker: RunningBroker, topic: str, held: str) 
 
     with bystander(broker) as ask:
         rate = rate_of(step)
-        assert ask() < 1.0
+        wait_until(lambda: ask() < 1.0, "another client is not held up")
     assert is_near_the_bound(rate), rate
     assert len(delivered) == 1, "nothing failed"
     assert told
@@ -149,7 +149,7 @@ def test_a_consumer_of_librdkafka(broker: RunningBroker, full_topic: str, held: 
 
     with bystander(broker) as ask:
         rate = rate_of(step)
-        assert ask() < 1.0
+        wait_until(lambda: ask() < 1.0, "another client is not held up")
     consumer.close()
     assert is_near_the_bound(rate), rate
 
@@ -195,7 +195,7 @@ def test_an_answer_comes_at_once_and_the_next_when_the_time_is_over(
         assert 0.5 < told_s < 3
         client.send(client.frame(ApiVersionsRequest(), 2, client_id=held))
         assert not select.select([client.socket], [], [], told_s / 3)[0], "muted, whatever it asks, and not closed"
-        assert ask() < 1.0
+        wait_until(lambda: ask() < 1.0, "another client is not held up")
         client.read_answer(ApiVersionsRequest.API_KEY, 2)
         assert time.monotonic() - begun >= told_s - 0.05
         assert answered < told_s
@@ -252,7 +252,7 @@ def test_a_quota_is_in_force_on_every_broker_at_once(
             wait_until(partial(is_let_through, number), f"the topic on broker {number}")
         assert main([*whose, "--add-config", "producer_byte_rate=1000"]) == 0
         for number in clients:
-            wait_until(partial(is_held_up, number), f"the quota on broker {number}", seconds=5)
+            wait_until(partial(is_held_up, number), f"the quota on broker {number}", seconds=60)
     assert main([*whose, "--delete-config", "producer_byte_rate"]) == 0
 
 
@@ -280,7 +280,7 @@ def test_who_keeps_the_broker_busy_has_to_wait(broker: RunningBroker, unique: Ca
             answers += 1
         assert 0 < longest_ms <= 1_000
         assert answers < 3_000, "each takes the broker some 50 µs: 0.5 % of it are 100 a second, and the burst"
-        assert ask() < 1.0
+        wait_until(lambda: ask() < 1.0, "another client is not held up")
 
 
 def test_topics_are_created_and_waited_for_or_refused_as_the_version_of_the_client_has_it(

@@ -37,7 +37,7 @@ def test_writes_go_on_without_zookeeper(three_brokers: RunningCluster, unique: C
         three_brokers.zookeeper.kill()
         threading.Event().wait(LONGER_THAN_A_SESSION_SECONDS)
         traffic.ledger.begin_anew()
-        traffic.wait_for_each_partition(seconds=5)
+        traffic.wait_for_each_partition()
         three_brokers.zookeeper.start()
         traffic.wait_for_each_partition()
         three_brokers.wait_until_settled()
