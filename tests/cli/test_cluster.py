@@ -56,11 +56,11 @@ def test_it_serves_survives_a_broker_and_stops_in_order(tmp_path: Path) -> None:
         bootstrap = process.stdout.readline().decode().strip()
         assert bootstrap == ",".join(f"127.0.0.1:{port + offset}" for offset in range(3)), log.read_text()
         admin = AdminClient({"bootstrap.servers": bootstrap}, logger=quiet)
-        assert sorted(admin.list_topics(timeout=10).brokers) == [1, 2, 3]
+        assert sorted(admin.list_topics(timeout=30).brokers) == [1, 2, 3]
         producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"}, logger=quiet)
         producer.produce("news", b"hello")
         assert producer.flush(30) == 0
-        (partition,) = admin.list_topics("news", timeout=10).topics["news"].partitions.values()
+        (partition,) = admin.list_topics("news", timeout=30).topics["news"].partitions.values()
         assert sorted(partition.replicas) == [1, 2, 3]
 
         registries = "The schema registry answers on http://127.0.0.1:"

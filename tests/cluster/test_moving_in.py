@@ -22,7 +22,7 @@ def test_a_broker_moves_into_a_cluster(
     topic, group = unique("alone"), unique("group")
     with broker({"node.id": 1, "num.partitions": 2}, data_dir=tmp_path / "broker-1") as alone:
         cluster_id = (
-            AdminClient({"bootstrap.servers": alone.bootstrap}, logger=quiet).list_topics(timeout=10).cluster_id
+            AdminClient({"bootstrap.servers": alone.bootstrap}, logger=quiet).list_topics(timeout=30).cluster_id
         )
         admin = AdminClient({"bootstrap.servers": alone.bootstrap}, logger=quiet)
         admin.create_topics([NewTopic(topic, 2, 1, config={"retention.ms": "987654321"})])[topic].result(30)

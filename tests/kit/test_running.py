@@ -39,7 +39,7 @@ def test_the_marker_gives_settings(ottla_fresh_broker: RunningBroker) -> None:
     producer = Producer({"bootstrap.servers": ottla_fresh_broker.bootstrap}, logger=quiet)
     producer.produce("three", b"x")
     assert producer.flush(20) == 0
-    assert len(admin.list_topics("three", timeout=10).topics["three"].partitions) == 3
+    assert len(admin.list_topics("three", timeout=30).topics["three"].partitions) == 3
 
 
 def test_a_marker_that_nothing_would_read_is_a_mistake(tmp_path: Path) -> None:
@@ -69,12 +69,12 @@ def test_the_plugin_loads_nothing_heavy() -> None:
 def test_address_and_data_stay_over_a_restart(ottla_fresh_broker: RunningBroker) -> None:
     running = ottla_fresh_broker
     admin = AdminClient({"bootstrap.servers": running.bootstrap}, logger=quiet)
-    cluster, address, pid = admin.list_topics(timeout=10).cluster_id, running.bootstrap, running.pid
+    cluster, address, pid = admin.list_topics(timeout=30).cluster_id, running.bootstrap, running.pid
     running.restart({"num.partitions": 7})
     assert running.bootstrap == address
     assert running.pid != pid
     assert (
-        AdminClient({"bootstrap.servers": running.bootstrap}, logger=quiet).list_topics(timeout=10).cluster_id
+        AdminClient({"bootstrap.servers": running.bootstrap}, logger=quiet).list_topics(timeout=30).cluster_id
         == cluster
     )
 

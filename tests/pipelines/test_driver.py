@@ -100,7 +100,7 @@ def drivers(tmp_path: Path, ottla_broker: RunningBroker) -> Iterator[Drivers]:
 def ask(address: str, method: str = "GET", headers: dict[str, str] | None = None) -> tuple[int, Any]:
     request = urllib.request.Request(address, method=method, headers=headers or {})
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=30) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         with error:
@@ -108,7 +108,7 @@ def ask(address: str, method: str = "GET", headers: dict[str, str] | None = None
 
 
 def scrape(address: str) -> str:
-    with urllib.request.urlopen(f"{address}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"{address}/metrics", timeout=30) as answer:
         return str(answer.read().decode())
 
 

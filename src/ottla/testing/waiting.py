@@ -9,7 +9,7 @@ T = TypeVar("T")
 PAUSE_SECONDS = 0.01
 
 
-def wait_until(condition: Callable[[], T], what: str, *, seconds: float = 20.0, pause: float = PAUSE_SECONDS) -> T:
+def wait_until(condition: Callable[[], T], what: str, *, seconds: float = 60.0, pause: float = PAUSE_SECONDS) -> T:
     """Ask until the answer is true, and return it; AssertionError names `what` did not come about.
 
     `pause` is how long to wait before asking again: longer where the question costs the brokers something.
