@@ -120,6 +120,8 @@ class Driver:
         self._arguments = [
             "run", str(work / "pipeline.yaml"), "--json", "--master", "local[2]",
             "--conf", "spark.sql.shuffle.partitions=2",
+            # Each driver lives for half a minute: what Java's slow compiler would have to say comes too late.
+            "--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
             "--bootstrap-server", bootstrap, "--state-dir", str(work / "state"),
         ]  # fmt: skip
         self._log = work / "driver.log"
