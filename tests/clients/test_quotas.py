@@ -252,7 +252,7 @@ def test_a_quota_is_in_force_on_every_broker_at_once(
             wait_until(partial(is_let_through, number), f"the topic on broker {number}")
         assert main([*whose, "--add-config", "producer_byte_rate=1000"]) == 0
         for number in clients:
-            wait_until(partial(is_held_up, number), f"the quota on broker {number}", seconds=60)
+            wait_until(partial(is_held_up, number), f"the quota on broker {number}")
     assert main([*whose, "--delete-config", "producer_byte_rate"]) == 0
 
 

@@ -104,7 +104,7 @@ def test_a_stopped_broker_hands_over_and_gets_leadership_back_on_request(
     assert leaders(brokers, topic) == [1, 3, 3]
     assert tool("leader-election", "--election-type", "preferred", "--topic", topic, "--partition", "1") == 0
     assert f"Successfully completed leader election (PREFERRED) for partitions {topic}-1" in capsys.readouterr().out
-    wait_until(lambda: leaders(brokers, topic) == [1, 2, 3], seconds=60, what="the preferred leader")
+    wait_until(lambda: leaders(brokers, topic) == [1, 2, 3], "the preferred leader")
 
 
 def test_the_partitions_of_a_killed_broker_get_leaders_and_the_times_are_told(

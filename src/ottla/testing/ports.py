@@ -21,12 +21,13 @@ def free_ports(count: int) -> list[int]:
         for port in _CHANCE.sample(range(_FIRST, _LAST), _LAST - _FIRST):
             if len(found) == count:
                 break
+            if not _reserve(port):
+                continue
             candidate = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
             candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with contextlib.suppress(OSError):  # taken
-                if _reserve(port):
-                    candidate.bind(("127.0.0.1", port))
-                    found.append(port)
+                candidate.bind(("127.0.0.1", port))
+                found.append(port)
     assert len(found) == count, "there are not so many free ports"
     return found
 
@@ -38,7 +39,10 @@ def _reserve(port: int) -> bool:
     """
     if port in _given:
         return False
-    fcntl.lockf(_reservations(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    try:
+        fcntl.lockf(_reservations(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except BlockingIOError:  # another process has it
+        return False
     _given.add(port)
     return True
 
