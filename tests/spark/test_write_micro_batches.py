@@ -11,6 +11,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 from tests.committed import read_committed
 from tests.spark.feeding import MakeTopic
 
@@ -22,6 +23,7 @@ from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
 from ottla.spark.errors import InvalidOption
 from ottla.spark.writing import batch_transaction
+from ottla.spark.writing.batch_tasks import COLLECTED_BYTES_MAX
 from ottla.spark.writing.batch_writer import BatchWritten, write_batch
 from ottla.spark.writing.progress_notes import BatchNote
 from ottla.testing import RunningBroker
@@ -31,6 +33,8 @@ ROW = (
     "key binary, value binary, headers array<struct<key:string,value:binary>>, topic string, partition int, "
     "timestamp timestamp"
 )
+
+LARGE_BYTES = 900_000
 
 
 class Pipeline:
@@ -190,15 +194,28 @@ def failing(frame: DataFrame, marker: Path, times: int) -> DataFrame:
     return frame.mapInArrow(explode, ROW)
 
 
-def test_a_task_that_fails_after_it_wrote_leaves_nothing(pipeline: Pipeline, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_small", [True, False])
+def test_a_task_that_fails_leaves_nothing(pipeline: Pipeline, tmp_path: Path, is_small: bool) -> None:
     frame = failing(pipeline.rows(0, 30_000, tasks=1), tmp_path, times=1)
     with pytest.raises(PySparkException, match="the task broke"):
-        pipeline.write(0, frame, 3, is_small=True)
+        pipeline.write(0, frame, 3, is_small=is_small)
     assert pipeline.visible == []
     assert pipeline.offset is None
     # The same driver goes on, in the next epoch.
-    assert pipeline.write(0, frame, 3, is_small=True).rows == 30_000
+    assert pipeline.write(0, frame, 3, is_small=is_small).rows == 30_000
     assert pipeline.visible == list(range(30_000))
+
+
+def test_few_records_that_are_large_are_written_by_tasks(pipeline: Pipeline) -> None:
+    """A driver has only so much memory, and the number of records says little about it."""
+    value = f"encode(concat(id, repeat('x', {LARGE_BYTES})), 'utf-8')"
+    count = COLLECTED_BYTES_MAX // LARGE_BYTES + 2
+    rows = pipeline.rows(0, count).selectExpr("*", "cast(cast(key AS string) AS int) AS id")
+    rows = rows.withColumn("value", sf.expr(value)).drop("id")
+    assert pipeline.write(0, rows, 3, is_small=True).rows == count
+    seen = [record.value or b"" for record in read_committed(pipeline.bootstrap, pipeline.sink)]
+    assert sorted(int(value.rstrip(b"x")) for value in seen) == list(range(count))
+    assert {len(value.lstrip(b"0123456789")) for value in seen} == {LARGE_BYTES}
 
 
 @pytest.mark.parametrize("rows", [5, 0])

@@ -16,6 +16,7 @@ from ottla.pipelines.connectors.base import Batch, Sink
 
 if TYPE_CHECKING:
     from ottla.spark.writing.batch_writer import PublishedBeside
+    from ottla.spark.writing.beside import RowParting
     from ottla.spark.writing.copied import Note, Run
 
 
@@ -65,6 +66,9 @@ class StagedSink(Protocol):
 
     def takes_part(self, row: StructType, codec: str) -> bool:
         """Whether it can with rows of this type. `codec` is what Spark would compress files with."""
+
+    def parting(self) -> "RowParting":
+        """Which of its rows belong together. The same for all batches."""
 
     def beside(self, batch: Batch, codec: str) -> "PublishedBeside | None":
         """How the batch is written in that pass; None if it was written before."""

@@ -10,19 +10,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial, reduce
-from operator import or_
+from functools import cached_property, partial, reduce
 from typing import Protocol
 
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
 from ottla.model.errors import OttlaError
 from ottla.model.names import TopicPartition
 from ottla.pipelines.connectors.base import Batch, Sink, Source, SourceContext
-from ottla.pipelines.connectors.transactional import CopyingSink, TransactionalSink, transactional
+from ottla.pipelines.connectors.transactional import CopyingSink, TopicTarget, TransactionalSink, transactional
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.frames import MARK, TOPIC_ROW, without_origin
 from ottla.pipelines.parts import SourcePart, StepPart
@@ -31,8 +29,13 @@ from ottla.pipelines.runner.chain import Chain, uncarry, unread_in_table
 from ottla.pipelines.runner.dead_letters import UNMADE_ROW, LetterMaker, unmade_letters
 from ottla.pipelines.runner.deployment import SMALL_RECORDS, Deployment
 from ottla.pipelines.runner.finishing import Finishing, finishing
-from ottla.spark.writing.batch_writer import BatchWritten, PublishedBeside, show_progress, write_batch
-from ottla.spark.writing.made_later import UNMADE
+from ottla.spark.writing.batch_writer import (
+    BatchWritten,
+    PublishedBeside,
+    encoded_rows,
+    show_progress,
+    write_batch,
+)
 
 PARQUET_CODEC = "spark.sql.parquet.compression.codec"
 TABLES_LOOK_SECONDS = 60.0
@@ -107,8 +110,19 @@ class BatchWork:
             return frame
         codec = spark.conf.get(PARQUET_CODEC) or "snappy"
         row = without_origin(frame).schema
-        self._finishing = finishing(query, self._sinks, row, self._deployment.checked.base_dir, codec)
-        return frame if self._finishing is None else self._finishing.finish(frame)
+        end = self._finishing = finishing(query, self._sinks, row, self._deployment.checked.base_dir, codec)
+        if end is None:
+            return frame
+        finished = end.finish(frame)
+        if self._copying is not None:
+            return finished
+        return encoded_rows(
+            finished,
+            client=self._deployment.kafka(query.target_cluster),
+            compression=self._compression,
+            beside=[sink.parting() for _, sink in end.files],
+            maker=self._letter_maker,
+        )
 
     def run(self, frame: DataFrame, batch_id: int) -> None:
         """One micro-batch: the streaming part is behind it, the other steps and the sinks are ahead."""
@@ -185,21 +199,11 @@ class BatchWork:
         spark = frame.sparkSession
         records = self._notes.records(spark, batch_id)
         is_small = records is not None and records <= SMALL_RECORDS
-        letters = self._query.dead_letter
-        if not end.files:
-            self._count_topics(self._write_topics(spark, frame, batch_id, is_small=is_small, letters=letters))
-            return
-        asked = {name: sink.beside(self._batch(spark, batch_id, name), end.codec) for name, sink in end.files}
-        beside = {name: answer for name, answer in asked.items() if answer is not None}
-        if not beside:
-            wanted = TOPIC_ROW if letters is None else UNMADE_ROW
-            to_topics = [sf.col(name).isNotNull() for name in ("topic", UNMADE) if name in wanted.names]
-            frame = frame.filter(reduce(or_, to_topics)).select(*wanted.names)
-        self._count_topics(
-            self._write_topics(spark, frame, batch_id, is_small=is_small, beside=[*beside.values()], letters=letters)
-        )
-        for name, published in beside.items():
-            self._count(name, published.rows)
+        asked = [sink.beside(self._batch(spark, batch_id, name), end.codec) for name, sink in end.files]
+        self._count_topics(self._write_topics(spark, frame, batch_id, is_small=is_small, beside=asked))
+        for (name, _), published in zip(end.files, asked, strict=True):
+            if published is not None:
+                self._count(name, published.rows)
 
     def _write(self, chain: Chain, result: DataFrame, batch_id: int) -> None:
         result = chain.set_aside(result)
@@ -214,14 +218,34 @@ class BatchWork:
             else:
                 written = sink.write(rows, self._batch(chain.spark, batch_id, name))
                 self._count(name, None if written.already_there else written.rows)
-        letters = self._query.dead_letter if chain.rejected else None
-        if letters is not None:
+        has_letters = bool(chain.rejected) and self._query.dead_letter is not None
+        if has_letters:
             topics.append(unmade_letters(chain.rejected))
         if self._query.writes_topics:
-            wanted = TOPIC_ROW if letters is None else UNMADE_ROW
+            wanted = UNMADE_ROW if has_letters else TOPIC_ROW
             union = partial(DataFrame.unionByName, allowMissingColumns=True)
             together = reduce(union, topics) if topics else chain.spark.createDataFrame([], wanted)
-            self._count_topics(self._write_topics(chain.spark, together.to(wanted), batch_id, letters=letters))
+            maker = self._letter_maker if has_letters else None
+            self._count_topics(self._write_topics(chain.spark, together.to(wanted), batch_id, maker=maker))
+
+    @cached_property
+    def _copying(self) -> CopyingSink | None:
+        return next((sink for _, sink in self._sinks if isinstance(sink, CopyingSink)), None)
+
+    @cached_property
+    def _targets(self) -> list[TopicTarget]:
+        return [sink.target() for _, sink in transactional(self._sinks)]
+
+    @property
+    def _compression(self) -> Mapping[str, str] | str:
+        if self._copying is not None:
+            return self._targets[0].compression
+        return {target.topic: target.compression for target in self._targets if target.topic}
+
+    @property
+    def _letter_maker(self) -> LetterMaker | None:
+        letters = self._query.dead_letter
+        return None if letters is None else LetterMaker(self._query.pipeline, letters)
 
     def _write_topics(
         self,
@@ -230,17 +254,16 @@ class BatchWork:
         batch_id: int,
         *,
         is_small: bool | None = None,
-        beside: Sequence[PublishedBeside] = (),
-        letters: str | None = None,
+        beside: Sequence[PublishedBeside | None] = (),
+        maker: LetterMaker | None = None,
     ) -> BatchWritten:
-        """The rows of a plan that ends with `Finishing` are typed, headers and all.
+        """The rows of a plan that ends with `Finishing` are encoded, unless they are copies of records.
 
-        `letters` is the topic of dead letters that are to be made of some of them.
+        `maker` is for dead letters that are to be made of some of the others.
         """
-        targets = [sink.target() for _, sink in transactional(self._sinks)]
-        exactly_once = not targets or any(target.exactly_once for target in targets)
+        exactly_once = not self._targets or any(target.exactly_once for target in self._targets)
         positions = self._notes.offsets(spark, batch_id)
-        copying = next((sink for _, sink in self._sinks if isinstance(sink, CopyingSink)), None)
+        copying = self._copying
         if copying is not None:
             copying.prepare(self._deployment.kafka, positions)
         crosses = self._query.crosses_clusters
@@ -257,14 +280,12 @@ class BatchWork:
             offsets=offsets,
             elsewhere=positions if crosses and copying is None else {},
             query=self._notes.identity(spark),
-            compression={target.topic: target.compression for target in targets if target.topic}
-            if copying is None
-            else targets[0].compression,
+            compression=self._compression,
             delivery="exactly_once" if exactly_once else "at_least_once",
             is_small=is_small,
+            is_encoded=self._finishing is not None and copying is None,
             beside=beside,
-            has_headers=self._finishing is not None,
-            maker=LetterMaker(self._query.pipeline, letters) if letters is not None else None,
+            maker=maker,
             copying=copying,
         )
         if crosses:

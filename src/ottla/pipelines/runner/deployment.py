@@ -9,7 +9,7 @@ from ottla.pipelines.plan import Plan, QueryPlan
 from ottla.pipelines.secrets import Secrets
 
 SMALL_RECORDS = 20_000
-"""A batch of no more is written by one task: more of them, and a shuffle between, would cost more than they spread."""
+"""A batch of no more is written by the driver: a shuffle, and tasks that write, would cost more than they spread."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
 """What the tasks of a batch do: encode rows where they are, and write each partition from one task.
 
-Rows are encoded before they are moved, so that a shuffle carries a few large record batches and not millions of rows.
+Rows are encoded before they are moved, so that a shuffle, or the way to the driver, carries a few large record batches
+and not millions of rows.
 """
 
 import json
@@ -20,7 +21,8 @@ from ottla.protocol.compression import Codec
 from ottla.spark.errors import IndeterminateTransaction
 from ottla.spark.kernel.arrow import Column
 from ottla.spark.kernel.interface import Int64s
-from ottla.spark.writing.beside import Parcels, SideWriter, open_all, parted, unpacked, with_notes
+from ottla.spark.worker_heap import freeze_modules
+from ottla.spark.writing.beside import Parcels, RowParting, SideWriter, open_all, parted, take_parcels, with_notes
 from ottla.spark.writing.copied import runs_of
 from ottla.spark.writing.encode import UnfinishedBatch, rows_by_partition
 from ottla.spark.writing.rows_to_records import RowEncoding, encode_rows, produce, send_batches
@@ -39,7 +41,9 @@ ENCODED = (
     .add("payload", BinaryType())
     .add("beside", _INT)
 )
-"""A record batch, or (then `beside` is a number) rows for one of those that take them in the same pass."""
+"""A record batch, or (then `beside` is a number) rows for one of those that take them in the same pass. What has the
+same `task` is written by one task, however many there are. One without a payload says that something is left out
+(`COLLECTED_BYTES_MAX`)."""
 
 
 def _written_type(*more: str) -> StructType:
@@ -54,6 +58,10 @@ WRITTEN = _written_type()
 WRITTEN_COPIES = _written_type("runs")
 WRITTEN_BESIDE = _written_type("notes")
 SOURCE_OFFSET = "source_offset"
+SPREAD = "ottla.spread"
+"""A local property of jobs whose record batches go to other tasks, and not to the driver."""
+COLLECTED_BYTES_MAX = 16 * 1024 * 1024
+"""So much a task sends to the driver. Few records can be large ones: then the batch is written by tasks after all."""
 
 _ENCODED_TYPES: Mapping[str, pa.DataType] = {
     "task": pa.int32(),
@@ -70,20 +78,28 @@ _HEAD = list(_ENCODED_TYPES)[1:-2]
 
 
 class EncodeTask(NamedTuple):
-    """Rows to record batches, each marked with the task that will write it."""
+    """Rows to record batches, each marked with the task that will write it.
+
+    Nothing in it is of one batch: it can be part of a stream's plan, which is made once.
+    """
 
     encoding: RowEncoding
-    task_count: int
-    others: Sequence[SideWriter] = ()
+    others: Sequence[RowParting] = ()
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        parcels = Parcels(self.others, self.task_count)
+        freeze_modules()
+        made = self._made(batches)
+        return made if _is_spread() else _collectable(made)
+
+    def _made(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        parcels = Parcels(self.others)
         for full in encode_rows(self._records(batches, parcels), self.encoding):
             if full:
-                yield _as_rows(full, self.task_count)
+                yield _as_rows(full)
             if parcels.is_full:
                 yield _as_parcels(parcels)
-        yield _as_parcels(parcels)
+        if not parcels.is_empty:
+            yield _as_parcels(parcels)
 
     def _records(self, batches: Iterator[pa.RecordBatch], parcels: Parcels) -> Iterator[pa.RecordBatch]:
         if not self.others:
@@ -96,47 +112,52 @@ class EncodeTask(NamedTuple):
             yield records
 
 
+def _is_spread() -> bool:
+    context = TaskContext.get()
+    return context is not None and context.getLocalProperty(SPREAD) is not None
+
+
+def _collectable(made: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What a driver can take. If it is more, nothing of the rest, and a row that says so."""
+    left = COLLECTED_BYTES_MAX
+    for batch in made:
+        left -= batch.nbytes
+        if left >= 0:
+            yield batch
+    if left < 0:
+        yield _encoded([[None] for _ in _ENCODED_TYPES])
+
+
 class WriteEncodedTask(NamedTuple):
     """Record batches to their partitions. No other task has any of these partitions."""
 
     settings: ProducerSettings
     transaction: TransactionPart | None
-    others: Sequence[SideWriter] = ()
+    others: Sequence[SideWriter | None] = ()
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _refuse_second_attempt(self.transaction)
+        freeze_modules()
         opened = open_all(self.others)
 
         def records() -> Iterator[list[UnfinishedBatch]]:
             for batch in batches:
-                for number, payload in _parcels(batch) if opened else ():
-                    for rows in unpacked(payload):
-                        opened[number].add(rows)
+                take_parcels(_parcels(batch), opened)
                 yield _as_records(batch.filter(pc.is_null(batch.column("beside"))))
 
         written = _written(produce(records(), self.settings, self.transaction))
         yield with_notes(written, opened) if opened else written
 
 
-class WriteRowsTask(NamedTuple):
-    """Rows to their partitions at once: for a job of one task, or where tasks may share partitions."""
-
-    encoding: RowEncoding
-    transaction: TransactionPart | None
-
-    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _refuse_second_attempt(self.transaction)
-        yield _written(produce(encode_rows(batches, self.encoding), self.encoding.settings, self.transaction))
-
-
 class WriteCopiesTask(NamedTuple):
-    """As WriteRowsTask, for rows with their partitions and the column `source_offset`: it tells where each went."""
+    """Rows to their partitions at once; each has its partition and a `source_offset`, and it tells where each went."""
 
     encoding: RowEncoding
     transaction: TransactionPart | None
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _refuse_second_attempt(self.transaction)
+        freeze_modules()
         sources: dict[TopicPartition, list[Int64s]] = {}
 
         def watched() -> Iterator[pa.RecordBatch]:
@@ -154,27 +175,6 @@ class WriteCopiesTask(NamedTuple):
         yield written.append_column("runs", said)
 
 
-class WriteBesideTask(NamedTuple):
-    """As WriteRowsTask; and the column `row`, where it is not null, goes to others in the same pass."""
-
-    write: WriteRowsTask
-    others: Sequence[SideWriter]
-
-    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        opened = open_all(self.others)
-
-        def records() -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                rows, found = parted(batch)
-                if rows is not None:
-                    for output in opened:
-                        output.add(rows)
-                yield found
-
-        for written in self.write.run(records()):
-            yield with_notes(written, opened)
-
-
 def _refuse_second_attempt(transaction: TransactionPart | None) -> None:
     """The first attempt may have written, or may still write, in the same transaction with the same sequences."""
     context = TaskContext.get()
@@ -185,9 +185,9 @@ def _refuse_second_attempt(transaction: TransactionPart | None) -> None:
         )
 
 
-def _as_rows(batches: list[UnfinishedBatch], task_count: int) -> pa.RecordBatch:
+def _as_rows(batches: list[UnfinishedBatch]) -> pa.RecordBatch:
     values = [
-        [_task_of(batch, task_count) for batch in batches],
+        [_task_of(batch) for batch in batches],
         *([getattr(batch, name) for batch in batches] for name in _HEAD),
         [bytes(batch.payload) for batch in batches],
         [None] * len(batches),
@@ -214,9 +214,9 @@ def _parcels(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Buffer]]:
             yield number, payloads[index].as_buffer()
 
 
-def _task_of(batch: UnfinishedBatch, task_count: int) -> int:
+def _task_of(batch: UnfinishedBatch) -> int:
     """Neighbouring partitions go to different tasks; topics start at different ones. The same in every process."""
-    return (sum(batch.topic.encode()) + batch.partition) % task_count
+    return sum(batch.topic.encode()) + batch.partition
 
 
 def _as_records(rows: pa.RecordBatch) -> list[UnfinishedBatch]:

@@ -1,13 +1,15 @@
 """A whole micro-batch into topics, exactly once: one transaction for all records and the offsets they came from.
 
-The driver takes the transactional id, which fences off every older driver; tasks write with its producer id, each
-partition from one task; the driver adds the source's offsets, noted with the batch's id, and ends the transaction. A
-batch whose note is already there is left alone. docs/decisions/0007-exactly-once-in-spark.md goes through the crashes.
+The driver takes the transactional id, which fences off every older driver. Tasks make record batches of the rows. Those
+of a small batch are written by the driver; those of a large one by tasks with its producer id, each partition from one
+task. The driver adds the source's offsets, noted with the batch's id, and ends the transaction. A batch whose note is
+already there is left alone. docs/decisions/0007-exactly-once-in-spark.md goes through the crashes.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, NamedTuple, Protocol
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -26,14 +28,13 @@ from ottla.spark.job_history import first_failure, was_stage_retried
 from ottla.spark.mapping import map_in_arrow
 from ottla.spark.writing.batch_tasks import (
     ENCODED,
+    SPREAD,
     WRITTEN,
     WRITTEN_BESIDE,
     WRITTEN_COPIES,
     EncodeTask,
-    WriteBesideTask,
     WriteCopiesTask,
     WriteEncodedTask,
-    WriteRowsTask,
 )
 from ottla.spark.writing.batch_transaction import (
     NONE_ELSEWHERE,
@@ -41,14 +42,15 @@ from ottla.spark.writing.batch_transaction import (
     commit_plain_offsets,
     open_transaction,
 )
-from ottla.spark.writing.beside import SideWriter
+from ottla.spark.writing.beside import RowParting, SideWriter
+from ottla.spark.writing.collected import Written, is_cut, write_collected
 from ottla.spark.writing.copied import CopyNotes, Run
 from ottla.spark.writing.made_later import MakeRecordsTask, RecordMaker, WritingTask
 from ottla.spark.writing.notes import send_notes
 from ottla.spark.writing.rows_to_records import RowEncoding
 
 SMALL_BYTES = 4 * 1024 * 1024
-"""Frames known to be no larger are written by one task: a shuffle would cost more than it spreads."""
+"""Frames known to be no larger are encoded by one task and written by the driver."""
 RUNS_MAX = 3
 """How often a batch is written whose tasks did not all succeed at once. Then the query fails, and may start again."""
 
@@ -69,14 +71,37 @@ class PublishedBeside(Protocol):
     """How many were published."""
 
     def task(self, run: int) -> SideWriter:
-        """What the tasks of one run write with. Only the last run counts."""
+        """What is written with in one run, by tasks or by the driver. Only the last run counts."""
 
     def publish(self, notes: Sequence[str]) -> None:
-        """All is written, and `notes` are what the tasks that count said: make it visible, once."""
+        """All is written, and `notes` are what those who wrote it said: make it visible, once."""
 
 
 class PartitionWrittenTwice(OttlaError):
     """Two tasks wrote to one partition, whose order and sequences are then anyone's guess."""
+
+
+def encoded_rows(
+    frame: DataFrame,
+    *,
+    client: Mapping[str, str],
+    compression: Mapping[str, str] | str = "none",
+    beside: Sequence[RowParting] = (),
+    maker: RecordMaker | None = None,
+) -> DataFrame:
+    """Rows (key, value, headers, topic, partition, timestamp) as what `write_batch` takes when it is told `is_encoded`.
+
+    For the end of a stream's plan, which is made once for all batches. `client` has Kafka settings without a prefix
+    (`bootstrap.servers`, `acks`, ...); `compression` is a codec for all topics, or one by topic.
+
+    `beside` are other sinks: the column `row` says whether there is a row for them, `row__...` are its columns. Rows
+    without a topic are only for them. `maker` makes records of the column `unmade`, where that is not null
+    (`made_later`). No row's headers are null.
+    """
+    task: WritingTask = EncodeTask(_encoding(producer_settings(client), compression), beside)
+    if maker is not None:
+        task = MakeRecordsTask(maker, task)
+    return map_in_arrow(frame, task.run, ENCODED)
 
 
 def write_batch(
@@ -92,36 +117,38 @@ def write_batch(
     compression: Mapping[str, str] | str = "none",
     delivery: Delivery = "exactly_once",
     is_small: bool | None = None,
-    beside: Sequence[PublishedBeside] = (),
-    has_headers: bool = False,
+    is_encoded: bool = False,
+    beside: Sequence[PublishedBeside | None] = (),
     maker: RecordMaker | None = None,
     copying: CopyNotes | None = None,
 ) -> BatchWritten:
-    """Write rows (key, value, headers, topic, partition, timestamp) and commit `offsets` for `group` with them.
+    """Write rows, as `encoded_rows` takes them or (`is_encoded`) has made them, and commit `offsets` for `group` with
+    them.
 
-    `client` has Kafka settings without a prefix (`bootstrap.servers`, `acks`, ...); `compression` is a codec for all
-    topics, or one by topic. `query` is what stays the same from the checkpoint on; it is Spark's query id if not given.
-    Without source offsets the batch is noted in the group `<group>.batches`, with positions `elsewhere`: those of
-    sources in another cluster, whose group is told when this has returned (`show_progress`). `is_small` says that one
-    task can well write it all; if it is not known, Spark's own statistics decide.
+    `query` is what stays the same from the checkpoint on; it is Spark's query id if not given. Without source offsets
+    the batch is noted in the group `<group>.batches`, with positions `elsewhere`: those of sources in another cluster,
+    whose group is told when this has returned (`show_progress`). `is_small` says that the driver can well write it all;
+    if it is not known, Spark's own statistics decide.
 
-    `beside` are other sinks: the column `row` is what they get, in the same pass. They publish when all is written,
-    before the transaction ends; one that has done so before a crash is not to be named here again.
-    Rows without a topic are only for them. `has_headers`: no row's headers are null, which is quicker.
-
-    `maker` makes records of the column `unmade`, where that is not null (`made_later`).
+    `beside` are the other sinks of an encoded frame, in their order; None is one that has published the batch before a
+    crash. They publish when all is written, before the transaction ends.
 
     `copying` says that rows have their partition and the offset (`source_offset`) of the record that they copy, those
     of one partition in one task: nothing is moved, and notes of where they went are part of the transaction.
     """
     settings = producer_settings(client)
-    encoding = _encoding(settings, compression)
     spark_context = frame.sparkSession.sparkContext
     name = query or spark_context.getLocalProperty("sql.streaming.queryId") or transactional_id
-    rows = frame if has_headers else _with_headers(frame)
-    job = _Job(rows, encoding, _is_small(frame) if is_small is None else is_small, beside, copying, maker)
+    is_small = _is_small(frame) if is_small is None else is_small
+    if copying is not None:
+        job: _Job = _Copying(frame, _encoding(settings, compression), is_small, copying)
+    else:
+        if not is_encoded:
+            rows = _with_headers(frame.coalesce(1 if is_small else spark_context.defaultParallelism))
+            frame = encoded_rows(rows, client=client, compression=compression, maker=maker)
+        job = _Writing(frame, settings, is_small, beside)
     if delivery == "at_least_once":
-        return _write_at_least_once(job, group, offsets)
+        return _write_at_least_once(job, settings, group, offsets)
     if spark_context._conf.get("spark.speculation", "false") == "true":  # `getConf` copies all of it, through py4j
         raise InvalidOption(
             "spark.speculation runs tasks twice at once, which one transaction cannot take: switch it off, "
@@ -139,64 +166,101 @@ def show_progress(client: Mapping[str, str], group: str, offsets: Mapping[TopicP
         loop.run(commit_plain_offsets(producer_settings(client), group, offsets))
 
 
-class _Job(NamedTuple):
+class _Job(Protocol):
+    """How the rows of a batch come to be written."""
+
+    @property
+    def frame(self) -> DataFrame: ...
+
+    def run(self, transaction: TransactionPart | None, run: int) -> Written:
+        """Write all rows."""
+
+    def complete(self, written: Written, transaction: TransactionPart | None) -> None:
+        """All is written, and the transaction has not ended yet."""
+
+
+class _Writing(NamedTuple):
+    """Record batches to the driver, or to tasks that each own some partitions."""
+
+    frame: DataFrame
+    settings: ProducerSettings
+    is_small: bool
+    beside: Sequence[PublishedBeside | None] = ()
+
+    def run(self, transaction: TransactionPart | None, run: int) -> Written:
+        writers = [None if one is None else one.task(run) for one in self.beside]
+        if self.is_small:
+            rows = self.frame.collect()
+            if not is_cut(rows):
+                return write_collected(rows, self.settings, transaction, writers)
+        with _spread(self.frame):
+            return self._by_tasks(WriteEncodedTask(self.settings, transaction, writers))
+
+    def _by_tasks(self, task: WriteEncodedTask) -> Written:
+        placed = self.frame
+        if task.transaction is not None or task.others:
+            # A number of partitions that was asked for is kept by adaptive execution.
+            tasks = self.frame.sparkSession.sparkContext.defaultParallelism
+            placed = self.frame.repartitionById(tasks, sf.expr(f"task % {tasks}"))
+        rows = map_in_arrow(placed, task.run, WRITTEN_BESIDE if task.others else WRITTEN).collect()
+        if task.transaction is not None:
+            _check_unbroken(self.frame, rows)
+        notes = [row.notes for row in rows if row.notes is not None] if task.others else []
+        return Written(_counts(rows), notes)
+
+    def complete(self, written: Written, transaction: TransactionPart | None) -> None:
+        said = [json.loads(note) for note in written.notes]
+        for number, one in enumerate(self.beside):
+            if one is not None:
+                one.publish([notes[number] for notes in said])
+
+
+@contextmanager
+def _spread(frame: DataFrame) -> Iterator[None]:
+    """Jobs of this thread encode for other tasks."""
+    context = frame.sparkSession.sparkContext
+    context.setLocalProperty(SPREAD, "true")
+    try:
+        yield
+    finally:
+        nothing: Any = None
+        context.setLocalProperty(SPREAD, nothing)
+
+
+class _Copying(NamedTuple):
+    """Records to the same places in another cluster, by the tasks that read them."""
+
     frame: DataFrame
     encoding: RowEncoding
     is_small: bool
-    beside: Sequence[PublishedBeside] = ()
-    copying: CopyNotes | None = None
-    maker: RecordMaker | None = None
+    notes: CopyNotes
 
-    def run(self, transaction: TransactionPart | None, run: int) -> list[Row]:
-        """Write all rows; what each task wrote to which partition."""
-        others = [one.task(run) for one in self.beside]
-        if others and self.is_small:
-            task = self._given_records(WriteBesideTask(WriteRowsTask(self.encoding, transaction), others))
-            return map_in_arrow(self.frame.coalesce(1), task.run, WRITTEN_BESIDE).collect()
-        if self.copying is not None:
-            tasks = 1 if self.is_small else self.frame.sparkSession.sparkContext.defaultParallelism
-            placed = self.frame.coalesce(tasks)
-            return map_in_arrow(placed, WriteCopiesTask(self.encoding, transaction).run, WRITTEN_COPIES).collect()
-        if self.is_small or (transaction is None and not others):
-            frame = self.frame.coalesce(1) if self.is_small else self.frame
-            task = self._given_records(WriteRowsTask(self.encoding, transaction))
-            return map_in_arrow(frame, task.run, WRITTEN).collect()
-        # A number of partitions that was asked for is kept by adaptive execution.
-        tasks = self.frame.sparkSession.sparkContext.defaultParallelism
-        # No more tasks than cores: a batch is a union of many small frames, and each task costs a Python worker's time.
-        encode = self._given_records(EncodeTask(self.encoding, tasks, others))
-        encoded = map_in_arrow(self.frame.coalesce(tasks), encode.run, ENCODED)
-        placed = encoded.repartitionById(tasks, "task")
-        write = WriteEncodedTask(self.encoding.settings, transaction, others)
-        return map_in_arrow(placed, write.run, WRITTEN_BESIDE if others else WRITTEN).collect()
+    def run(self, transaction: TransactionPart | None, run: int) -> Written:
+        tasks = 1 if self.is_small else self.frame.sparkSession.sparkContext.defaultParallelism
+        placed = _with_headers(self.frame).coalesce(tasks)
+        rows = map_in_arrow(placed, WriteCopiesTask(self.encoding, transaction).run, WRITTEN_COPIES).collect()
+        if transaction is not None:
+            _check_unbroken(self.frame, rows)
+        return Written(_counts(rows), [json.dumps([row.topic, row.partition, row.runs]) for row in rows if row.records])
 
-    def _given_records(self, task: WritingTask) -> WritingTask:
-        return task if self.maker is None else MakeRecordsTask(self.maker, task)
-
-    def write_notes(self, written: list[Row], transaction: TransactionPart) -> None:
-        if self.copying is None:
+    def complete(self, written: Written, transaction: TransactionPart | None) -> None:
+        if transaction is None:
             return
+        said = [json.loads(note) for note in written.notes]
         copied = {
-            TopicPartition(row.topic, row.partition): [Run(*run) for run in json.loads(row.runs)]
-            for row in written
-            if row.records
+            TopicPartition(topic, number): [Run(*run) for run in json.loads(runs)] for topic, number, runs in said
         }
-        send_notes(self.copying.notes(copied), self.encoding.settings, transaction)
-
-    def publish(self, written: list[Row]) -> None:
-        if not self.beside:
-            return
-        notes = [json.loads(row.notes) for row in written if row.notes is not None]
-        for number, one in enumerate(self.beside):
-            one.publish([said[number] for said in notes])
+        send_notes(self.notes.notes(copied), self.encoding.settings, transaction)
 
 
-def _write_at_least_once(job: _Job, group: str, offsets: Mapping[TopicPartition, int]) -> BatchWritten:
+def _write_at_least_once(
+    job: _Job, settings: ProducerSettings, group: str, offsets: Mapping[TopicPartition, int]
+) -> BatchWritten:
     written = job.run(None, 1)
-    job.publish(written)
+    job.complete(written, None)
     if offsets:
-        loop.run(commit_plain_offsets(job.encoding.settings, group, offsets))
-    return _counted(written)
+        loop.run(commit_plain_offsets(settings, group, offsets))
+    return _by_topic(written)
 
 
 def _write_exactly_once(
@@ -210,15 +274,14 @@ def _write_exactly_once(
         part = loop.run(transaction.begin())
         try:
             written = job.run(part, run)
-            _check_unbroken(job.frame, written)
         except IndeterminateTransaction:
             loop.run(transaction.abort())
             if run == RUNS_MAX:
                 raise
             continue
-        except (PySparkException, Py4JJavaError) as error:
+        except (PySparkException, Py4JJavaError, ProducerFenced) as error:
             loop.run(transaction.abort())  # which also finds out whether another driver has the id now
-            if ProducerFenced.__name__ in str(error):
+            if isinstance(error, ProducerFenced) or ProducerFenced.__name__ in str(error):
                 raise transaction.timed_out() from error
             if run == RUNS_MAX or IndeterminateTransaction.__name__ not in str(error):
                 raise _explained(job.frame, error) from error
@@ -227,23 +290,29 @@ def _write_exactly_once(
             loop.run(transaction.abort())
             raise
         try:
-            job.write_notes(written, part)
-            job.publish(written)
+            job.complete(written, part)
         except BaseException:
             loop.run(transaction.abort())
             raise
-        marks = [TopicPartition(row.topic, row.partition) for row in written if row.records]
-        loop.run(transaction.commit(batch_id, offsets, marks, elsewhere))
+        loop.run(transaction.commit(batch_id, offsets, list(written.counts), elsewhere))
         break
-    return _counted(written)
+    return _by_topic(written)
 
 
-def _counted(written: list[Row]) -> BatchWritten:
+def _by_topic(written: Written) -> BatchWritten:
     by_topic: dict[str, int] = {}
-    for row in written:
-        if row.records:
-            by_topic[row.topic] = by_topic.get(row.topic, 0) + row.records
+    for at, records in written.counts.items():
+        by_topic[at.topic] = by_topic.get(at.topic, 0) + records
     return BatchWritten(sum(by_topic.values()), by_topic=by_topic)
+
+
+def _counts(rows: list[Row]) -> dict[TopicPartition, int]:
+    counts: dict[TopicPartition, int] = {}
+    for row in rows:
+        if row.records:
+            at = TopicPartition(row.topic, row.partition)
+            counts[at] = counts.get(at, 0) + row.records
+    return counts
 
 
 def _check_unbroken(frame: DataFrame, written: list[Row]) -> None:

@@ -1,11 +1,11 @@
 """Rows that other sinks take in the same pass that writes topics.
 
-A small batch is one task's work, which has their rows at hand. A large one has many tasks: what must end up together,
-as the rows of one file, goes through the same shuffle as the records, as pieces of Arrow and not row by row.
+They go the same way as the records, as pieces of Arrow and not row by row: those of a small batch to the driver, those
+of a large one through a shuffle, by which what must end up together, as the rows of one file, comes to one task.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -31,16 +31,35 @@ class SideOutput(Protocol):
 
 
 class SideWriter(Protocol):
-    """What tasks are sent of it."""
+    """What whoever writes is given of it, for one run of one batch."""
 
     def __call__(self) -> SideOutput: ...
 
-    def by_task(self, rows: pa.RecordBatch, tasks: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows by the task that is to write them, of so many. The same in every process."""
+
+class RowParting(Protocol):
+    """Which rows belong together. The same for all batches: it is part of the plan."""
+
+    def __call__(self, rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Rows by a number from 0 on, the same in every process: those of one number are written by one task."""
 
 
-def open_all(others: Sequence[SideWriter]) -> list[SideOutput]:
-    return [other() for other in others]
+def open_all(others: Sequence[SideWriter | None]) -> list[SideOutput | None]:
+    """None is for one that has the batch already."""
+    return [None if other is None else other() for other in others]
+
+
+def take_parcels(parcels: Iterable[tuple[int, pa.Buffer]], opened: Sequence[SideOutput | None]) -> None:
+    """Give each of the others the rows that are for it."""
+    for number, payload in parcels:
+        output = opened[number]
+        if output is not None:
+            for rows in unpacked(payload):
+                output.add(rows)
+
+
+def notes_of(opened: Sequence[SideOutput | None]) -> str:
+    """All is given to them: what each wants the driver to know."""
+    return json.dumps([None if output is None else output.done() for output in opened])
 
 
 def parted(batch: pa.RecordBatch) -> tuple[pa.RecordBatch | None, pa.RecordBatch]:
@@ -52,19 +71,16 @@ def parted(batch: pa.RecordBatch) -> tuple[pa.RecordBatch | None, pa.RecordBatch
     return (rows if rows.num_rows else None), records
 
 
-def with_notes(written: pa.RecordBatch, opened: Sequence[SideOutput]) -> pa.RecordBatch:
-    """What a task says in the end, with what each of the others wants the driver to know."""
-    notes = json.dumps([output.done() for output in opened])
-    said: Column = pa.array([notes, *[None] * (written.num_rows - 1)], pa.string())
+def with_notes(written: pa.RecordBatch, opened: Sequence[SideOutput | None]) -> pa.RecordBatch:
+    said: Column = pa.array([notes_of(opened), *[None] * (written.num_rows - 1)], pa.string())
     return written.append_column("notes", said)
 
 
 class Parcels:
     """Rows for others on their way to the tasks that write them."""
 
-    def __init__(self, others: Sequence[SideWriter], tasks: int) -> None:
+    def __init__(self, others: Sequence[RowParting]) -> None:
         self._others = others
-        self._tasks = tasks
         self._waiting: dict[tuple[int, int], list[pa.RecordBatch]] = {}
         self._bytes = 0
 
@@ -72,9 +88,13 @@ class Parcels:
     def is_full(self) -> bool:
         return self._bytes >= PARCELS_BYTES
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._waiting
+
     def add(self, rows: pa.RecordBatch) -> None:
-        for number, other in enumerate(self._others):
-            for task, part in other.by_task(rows, self._tasks):
+        for number, parting in enumerate(self._others):
+            for task, part in parting(rows):
                 self._waiting.setdefault((number, task), []).append(part)
                 self._bytes += part.nbytes
 

@@ -12,7 +12,6 @@ from ottla.client.transacting import NO_PRODUCER, init_producer
 from ottla.model.names import TopicPartition
 from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
-from ottla.spark.worker_heap import freeze_modules
 from ottla.spark.writing.encode import Encoder, UnfinishedBatch, topics_of
 from ottla.spark.writing.topic_partitions import partition_counts
 
@@ -77,7 +76,6 @@ def send_batches(
     batches: Iterable[list[UnfinishedBatch]], settings: ProducerSettings, transaction: TransactionPart | None
 ) -> Producer:
     """As `produce`; the producer, which is closed, can tell where the batches went."""
-    freeze_modules()
     producer = loop.run(_open(settings, transaction))
     try:
         for full in batches:

@@ -79,6 +79,7 @@ class _TaskWriter:
         first = next((batch for batch in rows if batch.num_rows), None)
         if first is None:
             return None, {}
+        freeze_modules()
         batches = (_record_columns(batch) for batch in itertools.chain([first], rows))
         encoded = encode_rows(batches, RowEncoding(self.options.producer, self.options.topic))
         if self.options.delivery is Delivery.AT_LEAST_ONCE:

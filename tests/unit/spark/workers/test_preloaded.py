@@ -15,7 +15,7 @@ before = set(sys.modules)
 if os.fork() == 0:
     import pyarrow.compute
     from ottla.spark.reading.reader import BatchReader
-    from ottla.spark.writing.batch_tasks import WriteRowsTask
+    from ottla.spark.writing.batch_tasks import WriteEncodedTask
     from pyspark.worker import main
     import pyspark.sql.streaming.python_streaming_source_runner, pyspark_ottla
     import pyspark.sql.worker.create_data_source, pyspark.sql.worker.lookup_data_sources

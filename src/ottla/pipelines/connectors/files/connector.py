@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from ottla.pipelines.connectors.base import RECORD, Batch, SourceContext, Written
 from ottla.pipelines.connectors.files.publishing import Publication
 from ottla.pipelines.connectors.files.sink import append_lines, write_folder
-from ottla.pipelines.connectors.files.staged_parquet import CODECS, PublishBeside, can_be_staged
+from ottla.pipelines.connectors.files.staged_parquet import CODECS, ParquetParting, PublishBeside, can_be_staged
 from ottla.pipelines.connectors.files.tail import TailDataSource, Tailing
 from ottla.pipelines.connectors.objects.source import ObjectReading, found_log_path, object_stream, object_table
 from ottla.pipelines.connectors.objects.store import Store
@@ -182,6 +182,9 @@ class FilesSink:
         plain = options.format == "parquet" and not options.append and not options.batch_folders
         return plain and (options.compression or codec) in CODECS and can_be_staged(row, options.partition_by)
 
+    def parting(self) -> ParquetParting:
+        return ParquetParting(self.options.partition_by, self.options.parallel)
+
     def beside(self, batch: Batch, codec: str) -> PublishBeside | None:
         """How the batch is written in the same pass as topics; None if it was written before."""
         options = self.options
@@ -189,7 +192,7 @@ class FilesSink:
         if publication.finish_or_prepare(batch.id) is not None:
             return None
         codec = options.compression or codec
-        return PublishBeside(publication, batch.id, options.partition_by, codec, parallel=options.parallel)
+        return PublishBeside(publication, batch.id, options.partition_by, codec)
 
     def write(self, frame: DataFrame, batch: Batch) -> Written:
         options = self.options

@@ -1,4 +1,4 @@
-"""Parquet files of one task, written from Arrow as the rows come by on their way to topics.
+"""Parquet files of one task, or of the driver, written from Arrow as the rows come by on their way to topics.
 
 Where they are written aside, and how they come to be seen, is `publishing`'s matter. Names of folders are Spark's own.
 """
@@ -41,6 +41,7 @@ CODECS = {"snappy": ".snappy", "zstd": ".zstd", "gzip": ".gz", "none": "", "unco
 WAITING_BYTES = 64 * 1024 * 1024
 """How much of a task's rows waits before it is written."""
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_NUMBER_MAX = 2**31 - 1
 _ESCAPED = re.compile(r"[\x00-\x1f\"#%'*/:=?\\{\[\]^\x7f]")
 _PLAIN = (
     StringType, BinaryType, BooleanType, IntegralType, FloatType, DoubleType, DecimalType, DateType, TimestampType,
@@ -75,27 +76,33 @@ def _is_known(kind: DataType) -> bool:
 
 @dataclass(frozen=True)
 class StageParquet:
-    """What a task is sent: where to write, and how."""
+    """What whoever writes is given: where to write, and how."""
 
     folder: str
     partition_by: tuple[str, ...]
     codec: str
     name: str
     """With a place for the number of the task."""
-    parallel: bool = False
-    """Each task writes its own files, also where they go to the same folder."""
 
     def __call__(self) -> "StagedParquet":
         return StagedParquet(self)
 
-    def by_task(self, rows: pa.RecordBatch, tasks: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """One file for each folder: whoever has rows of it sends them to the same task."""
+
+@dataclass(frozen=True)
+class ParquetParting:
+    """One file for each folder: whoever has rows of it sends them to the same task."""
+
+    partition_by: tuple[str, ...]
+    parallel: bool = False
+    """Each task writes its own files, also where they go to the same folder."""
+
+    def __call__(self, rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         if self.parallel:
             context = TaskContext.get()
-            yield (context.partitionId() if context else 0) % tasks, rows
+            yield (context.partitionId() if context else 0), rows
             return
         for where, part in _by_folder(rows, self.partition_by):
-            yield zlib.crc32(f"{self.folder}/{where}".encode()) % tasks, part
+            yield zlib.crc32(where.encode()) & _NUMBER_MAX, part
 
 
 class StagedParquet:
@@ -154,14 +161,11 @@ class StagedParquet:
 class PublishBeside:
     """The driver's side: where each run of a batch stages its files, and how those of the last one come to be seen."""
 
-    def __init__(
-        self, publication: Publication, batch: int, partition_by: tuple[str, ...], codec: str, *, parallel: bool
-    ) -> None:
+    def __init__(self, publication: Publication, batch: int, partition_by: tuple[str, ...], codec: str) -> None:
         self._publication = publication
         self._batch = batch
         self._partition_by = partition_by
         self._codec = codec
-        self._parallel = parallel
         self._run = 0
         self.rows = 0
 
@@ -170,10 +174,10 @@ class PublishBeside:
         self._run = run
         name = f"part-{self._publication.writer}-{self._batch:010d}-{{task:05d}}{CODECS[self._codec]}.parquet"
         folder = str(self._publication.staged / f"run-{run}")
-        return StageParquet(folder, self._partition_by, self._codec, name, self._parallel)
+        return StageParquet(folder, self._partition_by, self._codec, name)
 
     def publish(self, notes: Sequence[str]) -> None:
-        """What tasks have said is staged."""
+        """What those who wrote have said is staged."""
         staged = [file for note in notes for file in msgspec.json.decode(note, type=list[StagedFile])]
         self.rows = sum(file.rows for file in staged)
         moves = [Move(staged=f"run-{self._run}/{file.staged}", place=file.place) for file in staged]
