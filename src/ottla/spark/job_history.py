@@ -43,7 +43,7 @@ def first_failure(spark: SparkSession) -> str:
     store = spark.sparkContext._jsc.sc().statusStore()
     jvm = spark._jvm
     assert jvm is not None, "there is a JVM behind this session"
-    stages = jvm.scala.jdk.javaapi.CollectionConverters.asJava(store.stageList(None))
+    stages = jvm.scala.jdk.javaapi.CollectionConverters.asJava(_all_stages(store))
     failed = [stage for stage in stages if stage.numFailedTasks() > 0]
     if not failed:
         return "Spark does not remember it; look into the executors' logs"
@@ -51,3 +51,8 @@ def first_failure(spark: SparkSession) -> str:
     tasks = jvm.scala.jdk.javaapi.CollectionConverters.asJava(store.taskList(stage.stageId(), stage.attemptId(), 1000))
     messages = [(task.taskId(), task.errorMessage().get()) for task in tasks if task.errorMessage().isDefined()]
     return str(min(messages)[1]) if messages else "Spark does not remember it; look into the executors' logs"
+
+
+def _all_stages(store: Any) -> Any:
+    """Scala's defaults are methods to those who call it from elsewhere."""
+    return store.stageList(None, *(getattr(store, f"stageList$default${number}")() for number in range(2, 6)))

@@ -50,6 +50,7 @@ DEFAULTS: Mapping[str, str] = {
     "spark.redaction.regex": _HIDDEN,
     "spark.sql.redaction.options.regex": f"{_HIDDEN}|url",
     "spark.ui.enabled": "false",
+    "spark.sql.ui.explainMode": "simple",  # each batch is described for the UI, whether or not there is one
     "spark.ui.showConsoleProgress": "false",
 }
 _LOOPBACK: Mapping[str, str] = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
