@@ -159,6 +159,6 @@ def test_the_command_as_a_whole(make_topic: MakeTopic, records: Records) -> None
     finally:
         process.kill()
         process.wait()
-    assert process.returncode == 0
+    assert process.returncode == 0, words
     assert "1 row, " in words
     assert "WARN" not in words

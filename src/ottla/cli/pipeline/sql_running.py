@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.cli.common.output import CommandError, note
 from ottla.cli.pipeline import sql_text
-from ottla.cli.pipeline.options import brief_spark, running_spark
+from ottla.cli.pipeline.options import brief_spark, ending_in_order, running_spark
 from ottla.cli.pipeline.sql_output import Output
 from ottla.cli.pipeline.sql_tables import TopicAccess, register
 from ottla.cli.pipeline.sql_words import ErrorText, in_words
@@ -87,8 +87,13 @@ class _Printer:
     def __init__(self, limit: int | None, output: Output) -> None:
         self.rows = 0
         self.done = threading.Event()
+        self.interrupted = False
         self._limit = limit
         self._output = output
+
+    def interrupt(self) -> None:
+        """From the handler of a signal, which must not touch the event: its thread may be waiting for it."""
+        self.interrupted = True
 
     def __call__(self, batch: DataFrame, _: int) -> None:
         left = None if self._limit is None else self._limit - self.rows
@@ -101,16 +106,20 @@ class _Printer:
 
 
 def _follow(frame: DataFrame, limit: int | None, output: Output) -> int:
-    """Ends at Ctrl-C, at the limit, or with the exception of the query."""
+    """Ends at Ctrl-C, at the limit, or with the exception of the query.
+
+    Ctrl-C must not come as an exception: PySpark's handler would cancel the job of the batch, which is a failure then,
+    and whatever was being asked of Java would leave its answer behind for the next question.
+    """
     if not frame.isStreaming:
         raise CommandError("--follow has nothing to follow: no topic is read by this query")
     printer = _Printer(limit, output)
-    query = _start(frame, printer)
-    with contextlib.suppress(KeyboardInterrupt):
-        while query.isActive and not printer.done.wait(POLL_SECONDS):
+    with ending_in_order(printer.interrupt):
+        query = _start(frame, printer)
+        while query.isActive and not printer.interrupted and not printer.done.wait(POLL_SECONDS):
             pass
-    failure = query.exception()
-    query.stop()
+        failure = query.exception()
+        query.stop()
     if failure is not None:
         raise failure
     return printer.rows
