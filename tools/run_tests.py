@@ -58,20 +58,20 @@ class Group:
 def known_groups() -> list[Group]:
     """A file belongs to the group with the longest prefix of its path; a folder in none of them is its own group."""
     return [
-        Group("pipelines", COMPUTING, 290, ("pipelines/",)),
-        Group("spark", COMPUTING, 280, ("spark/", "pipelines/steps/")),  # together: the second finds a warm JVM
-        Group("examples", COMPUTING, 200, ("examples/",)),
-        Group("connectors", COMPUTING, 150, ("pipelines/connectors/",)),
-        Group("spark, killed", COMPUTING, 120, ("spark_reliability/",)),
-        Group("unit", COMPUTING, 95, ("unit/", "golden/")),
-        Group("unit, broker", COMPUTING, 60, ("unit/broker/",)),
-        Group("simulation", COMPUTING, 55, ("simulation/",)),
-        Group("unit, storage", COMPUTING, 35, ("unit/broker/storage/",)),
-        Group("unit, cluster", COMPUTING, 30, ("unit/cluster/",)),
-        Group("cluster", CLUSTERS, 200, ("cluster/",)),
-        Group("cluster, soaks", CLUSTERS, 150, ("cluster/test_transactions.py", "cluster/test_soak.py")),
-        Group("cli", WAITING, 100, ("cli/",)),
-        Group("clients", WAITING, 80, ("clients/",)),
+        Group("pipelines", COMPUTING, 1_100, ("pipelines/",)),
+        # Those of two folders are together because the second finds a warm JVM.
+        Group("spark", COMPUTING, 1_000, ("spark/", "pipelines/steps/")),
+        Group("examples", COMPUTING, 900, ("examples/", "pipelines/connectors/")),
+        Group("spark, killed", COMPUTING, 190, ("spark_reliability/",)),
+        Group("unit", COMPUTING, 310, ("unit/", "golden/")),
+        Group("unit, broker", COMPUTING, 195, ("unit/broker/",)),
+        Group("simulation", COMPUTING, 165, ("simulation/",)),
+        Group("unit, storage", COMPUTING, 85, ("unit/broker/storage/",)),
+        Group("unit, cluster", COMPUTING, 70, ("unit/cluster/",)),
+        Group("cluster", CLUSTERS, 460, ("cluster/",)),
+        Group("cluster, soaks", CLUSTERS, 220, ("cluster/test_transactions.py", "cluster/test_soak.py")),
+        Group("cli", WAITING, 440, ("cli/",)),
+        Group("clients", WAITING, 200, ("clients/",)),
     ]
 
 
