@@ -2,9 +2,11 @@
 
 import argparse
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -107,14 +109,27 @@ def brief_spark(name: str, master: str, conf: Mapping[str, str], *, own_workers:
 
 @contextmanager
 def ending_in_order(stop: Callable[[], None]) -> Iterator[None]:
-    """SIGINT and SIGTERM ask for the end instead of causing it: the batch that runs is finished."""
+    """SIGINT and SIGTERM ask for the end instead of causing it: the batch that runs is finished.
+
+    A thread of its own calls `stop`. A handler runs inside whatever the main thread is doing: if that has just locked
+    the event that `stop` sets, in order to wait for it, the two would wait for each other for ever.
+    """
+    asked: SimpleQueue[bool] = SimpleQueue()  # of all queues the one that handlers may use
+
+    def pass_on() -> None:
+        while asked.get():
+            stop()
 
     def ask(number: int, frame: FrameType | None) -> None:
-        stop()
+        asked.put(True)
 
+    thread = threading.Thread(target=pass_on, name="signals", daemon=True)
+    thread.start()
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        asked.put(False)
+        thread.join()

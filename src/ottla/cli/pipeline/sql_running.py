@@ -87,13 +87,8 @@ class _Printer:
     def __init__(self, limit: int | None, output: Output) -> None:
         self.rows = 0
         self.done = threading.Event()
-        self.interrupted = False
         self._limit = limit
         self._output = output
-
-    def interrupt(self) -> None:
-        """From the handler of a signal, which must not touch the event: its thread may be waiting for it."""
-        self.interrupted = True
 
     def __call__(self, batch: DataFrame, _: int) -> None:
         left = None if self._limit is None else self._limit - self.rows
@@ -114,9 +109,9 @@ def _follow(frame: DataFrame, limit: int | None, output: Output) -> int:
     if not frame.isStreaming:
         raise CommandError("--follow has nothing to follow: no topic is read by this query")
     printer = _Printer(limit, output)
-    with ending_in_order(printer.interrupt):
+    with ending_in_order(printer.done.set):
         query = _start(frame, printer)
-        while query.isActive and not printer.interrupted and not printer.done.wait(POLL_SECONDS):
+        while query.isActive and not printer.done.wait(POLL_SECONDS):
             pass
         failure = query.exception()
         query.stop()
