@@ -6,7 +6,7 @@ BIN := .venv/bin
 
 setup: .venv/.ready
 
-.venv/.ready: pyproject.toml requirements.lock hatch_build.py src/ottla/spark/kernel/kernel.c
+.venv/.ready: pyproject.toml requirements.lock hatch_build.py $(wildcard src/ottla/spark/kernel/*.[ch])
 	$(PYTHON) tools/setup_venv.py
 	@touch $@
 

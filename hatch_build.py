@@ -29,7 +29,8 @@ class KernelBuildHook(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile in place, for an editable install too."""
-        source, library = Path(self.root, _KERNEL, "kernel.c"), Path(self.root, _KERNEL, "_kernel.so")
+        library = Path(self.root, _KERNEL, "_kernel.so")
+        sources = sorted(str(path) for path in Path(self.root, _KERNEL).glob("*.c"))
         library.unlink(missing_ok=True)
         if os.environ.get(PURE, "0") not in ("", "0"):
             return
@@ -40,7 +41,7 @@ class KernelBuildHook(BuildHookInterface[Any]):
             )
             return
         built = subprocess.run(
-            [compiler, *_FLAGS, "-o", str(library), str(source)], capture_output=True, text=True, check=False
+            [compiler, *_FLAGS, "-o", str(library), *sources], capture_output=True, text=True, check=False
         )
         if built.returncode:
             self.app.display_warning(

@@ -1,5 +1,6 @@
 """Records to rows: the format of a source, the columns that it keeps of the record, and where each row came from."""
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -7,12 +8,15 @@ from typing import Any
 import msgspec
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType
 
 from ottla.model.errors import OttlaError
 from ottla.pipelines.frames import ORIGIN, ORIGIN_TYPE
 from ottla.pipelines.parts import KeyReading, Reading
 from ottla.pipelines.structs import Problem, read_struct
 from ottla.spark.formats.api import KEY, build_format, check_format, parse_key
+from ottla.spark.formats.json_text import JsonFormat
+from ottla.spark.formats.registry_format import REGISTRY
 from ottla.spark.formats.spec import ERROR, PARSED, FormatSpec
 from ottla.spark.headers import never_null
 
@@ -114,6 +118,19 @@ def origin(records: DataFrame, source: str) -> Column:
             value = never_null(value)  # `python` steps hand the origin over to Python and get it back
         fields.append(value.alias(field.name))
     return sf.struct(*fields)
+
+
+def json_objects(reading: Reading | None) -> StructType | None:
+    """What values are read into, if they are JSON of which a source may read what is plain. Needs a running Spark."""
+    if reading is None or reading.format != JsonFormat.NAME or reading.schema in (None, REGISTRY):
+        return None
+    return _plain_schema(reading.schema, msgspec.json.encode(reading.options))
+
+
+@functools.cache  # asked with every batch, and Spark reads the schema
+def _plain_schema(schema: str, options: bytes) -> StructType | None:
+    spec = FormatSpec(name=JsonFormat.NAME, schema=schema, options=msgspec.json.decode(options))
+    return JsonFormat(spec).plain_schema()
 
 
 def _kept(column: str, reading: Reading) -> Column:

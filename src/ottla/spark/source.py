@@ -17,6 +17,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from ottla.spark import plain_json
 from ottla.spark.errors import InvalidOption
 from ottla.spark.headers import HEADERS
 from ottla.spark.reading import flow_option, kept_option
@@ -44,9 +45,9 @@ class OttlaDataSource(DataSource):
         return "ottla"
 
     def schema(self) -> StructType:
-        if not wants_headers(self.options):
-            return ROW
-        return StructType([*ROW.fields, StructField("headers", HEADERS)])
+        headers = [StructField("headers", HEADERS)] if wants_headers(self.options) else []
+        more = [*headers, *plain_json.plain_column(self.options)]
+        return StructType([*ROW.fields, *more]) if more else ROW
 
     def _check(self, schema: StructType) -> None:
         if schema.fieldNames() != self.schema().fieldNames():

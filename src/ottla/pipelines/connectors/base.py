@@ -41,6 +41,9 @@ class SourceContext:
     fresh: bool = False
     """Of a table: its frame is made once and read for many batches, so it must find what there is when it is read
     (`ottla.spark.task_planned`)."""
+    objects: StructType | None = None
+    """What the values are read into, where they are JSON: a source may read those that are plain with the records
+    (`ottla.spark.plain_json`)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ from ottla.pipelines.connectors.options import ConnectorOptions
 from ottla.pipelines.connectors.transactional import TopicTarget
 from ottla.pipelines.errors import ConnectorProblem
 from ottla.pipelines.secrets import references
+from ottla.spark import plain_json
 from ottla.spark.formats.api import build_format, check_format, encode, encode_key, key_headers, record_headers
 from ottla.spark.formats.registry_format import REGISTRY, key_options
 from ottla.spark.formats.spec import FormatSpec
@@ -139,6 +140,8 @@ class TopicSource:
             options["subscribe"] = ",".join(self.topics)
         if self._options.min_partitions is not None:
             options["minPartitions"] = str(self._options.min_partitions)
+        if context.objects is not None:
+            options |= plain_json.written(context.objects)
         if self._options.on_data_loss == "continue":
             options["failOnDataLoss"] = "false"
         return options

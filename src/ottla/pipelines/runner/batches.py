@@ -25,6 +25,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.frames import MARK, TOPIC_ROW, without_origin
 from ottla.pipelines.parts import SourcePart, StepPart
 from ottla.pipelines.plan import QueryPlan
+from ottla.pipelines.reading import json_objects
 from ottla.pipelines.runner.chain import Chain, uncarry, unread_in_table
 from ottla.pipelines.runner.dead_letters import UNMADE_ROW, LetterMaker, unmade_letters
 from ottla.pipelines.runner.deployment import SMALL_RECORDS, Deployment
@@ -369,6 +370,8 @@ def source_context(
         client=deployment.client(part.cluster),
         group=group,
         fresh=fresh,
+        # One more column makes every plan larger, which small batches pay for and do not get back (measured).
+        objects=None if deployment.has_small_batches else json_objects(part.reading),
     )
 
 

@@ -42,6 +42,7 @@ from ottla.spark.formats.spec import (
     struct_schema,
     without_tombstones,
 )
+from ottla.spark.plain_json import PLAIN, PLAIN_OF
 
 _READ = "__json_read"
 _CORRUPT = "__corrupt"
@@ -65,23 +66,30 @@ class JsonFormat:
         self._spec = spec
         self._options = read_options(spec, JsonOptions)
 
+    def plain_schema(self) -> StructType | None:
+        """What values are read into, if a plain one means the same whoever reads it."""
+        own_moments = self._options.timestamp_format or self._options.date_format
+        return None if own_moments else struct_schema(self._spec)
+
     def parse(self, frame: DataFrame, column: str) -> DataFrame:
         """Read every value inside `{"in":{"row":VALUE,"end":null}}`, `in` being a map.
 
         Whatever follows the first JSON value shows: it is malformed there, or adds an entry to the map, or ends the
         map early so that `end` is missing. `in` and `end` have another name each time, which no value can know. What is
-        wrong with a value is asked only once it is known to be bad.
+        wrong with a value is asked only once it is known to be bad. Where a source has read what is plain
+        (`plain_json`), Spark reads only the rest.
         """
         schema = struct_schema(self._spec)
         if not schema.fields:
             raise FormatProblem("format json is read with a `schema` of at least one field")
         value = sf.col(column)
+        plain = sf.col(PLAIN) if column == PLAIN_OF and PLAIN in frame.columns else None
         text = value.cast("string")
         secret = secrets.token_hex(8)
         wrapped = sf.concat(sf.lit(f'{{"{secret}":{{"{_ROW}":'), text, sf.lit(f',"{secret}":null}}}}'))
         wrapper = StructType([StructField(secret, MapType(StringType(), schema)), StructField(_CORRUPT, StringType())])
         read = sf.from_json(wrapped, wrapper, self._reading())
-        staged = without_tombstones(frame, column, self._options.tombstones).withColumn(_READ, read)
+        staged = without_tombstones(frame, column, self._options.tombstones).withColumn(_READ, _unless(plain, read))
         inside = sf.col(_READ)[secret]
         whole = (
             sf.is_valid_utf8(text)
@@ -95,8 +103,9 @@ class JsonFormat:
         if self._options.tombstones == "keep":
             is_good |= value.isNull()
         why = self._why_bad(text, row, is_whole, schema) if self._spec.explains else sf.lit(BAD)
-        named = staged.withColumn(ERROR, evaluated_once(sf.when(~is_good, why)))
-        return named.withColumn(PARSED, sf.when(sf.col(ERROR).isNull(), row)).drop(_READ)
+        named = staged.withColumn(ERROR, evaluated_once(_unless(plain, sf.when(~is_good, why))))
+        found = row if plain is None else sf.coalesce(plain, row)
+        return named.withColumn(PARSED, sf.when(sf.col(ERROR).isNull(), found)).drop(_READ, PLAIN)
 
     def _why_bad(self, text: Column, read: Column, is_whole: Column, schema: StructType) -> Column:
         """What is wrong with a bad value; `read` is what it was read as, if it `is_whole`.
@@ -133,6 +142,11 @@ class JsonFormat:
         if self._options.date_format:
             settings["dateFormat"] = self._options.date_format
         return settings
+
+
+def _unless(known: Column | None, column: Column) -> Column:
+    """The column where nothing is known yet."""
+    return column if known is None else sf.when(known.isNull(), column)
 
 
 def _describe_bad(found: Column, schema: StructType) -> Column:

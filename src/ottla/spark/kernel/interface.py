@@ -7,13 +7,16 @@ The structures have C's layout; the twin in Python uses their fields and the arr
 
 import ctypes
 from enum import IntEnum
-from typing import ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from ottla.protocol.compression import Buffer
+
+if TYPE_CHECKING:
+    from ottla.spark.kernel.json_columns import JsonColumns
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -310,4 +313,12 @@ class Kernel(Protocol):
 
     def murmur2(self, column: Binary) -> Int32s:
         """The hash of each value as Kafka's default partitioner takes it, never negative; -1 for null."""
+        ...
+
+    def read_json(self, values: Binary, into: "JsonColumns") -> int:
+        """Read the values that are plain JSON objects; how many are. The others are left to Spark."""
+        ...
+
+    def json_texts(self, values: Binary, columns: "JsonColumns", number: int, offsets: Int32s, data: Bytes) -> None:
+        """Copy the texts of one column of what was read, each to where the offsets say."""
         ...

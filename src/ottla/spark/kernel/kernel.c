@@ -5,14 +5,9 @@
  * The structures mirror interface.py; twin.py does the same in Python, with the same answers for the same bytes.
  */
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "kernel.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
-enum { ABI = 2 }; /* changes with every structure below; native.py checks it */
+enum { ABI = 3 }; /* changes with every structure here and in json.c; native.py checks it */
 
 typedef enum { DONE, FULL, VARINT, RECORD_LENGTH, CUT_SHORT, HEADER_COUNT, HEADER_NAME, OFFSET } status;
 
@@ -42,13 +37,6 @@ typedef struct {
 } columns;
 
 typedef struct {
-    int64_t count;
-    const int32_t *offsets;
-    const uint8_t *data, *valid;
-    int64_t bits_from;
-} binary;
-
-typedef struct {
     binary key, value, headers, header_key, header_value;
     const int64_t *timestamps; /* of each row, or NULL: then all have the payload's */
     const int64_t *offsets;    /* of each row, or NULL: then records are counted */
@@ -64,11 +52,6 @@ typedef struct {
 typedef struct {
     const uint8_t *at, *end;
 } window;
-
-typedef struct {
-    const uint8_t *at;
-    int64_t length; /* negative: null */
-} slice;
 
 static status read_long(window *w, int64_t *out) {
     uint64_t raw = 0;
@@ -110,39 +93,6 @@ static inline status read_bytes(window *w, slice *out) {
         return CUT_SHORT;
     w->at += out->length;
     return DONE;
-}
-
-static bool is_utf8(const uint8_t *at, int64_t length) {
-    const uint8_t *end = at + length;
-    while (at < end) {
-        uint8_t first = *at++;
-        if (first < 0x80)
-            continue;
-        int more;
-        uint8_t low = 0x80, high = 0xBF; /* bounds of the second byte: no long forms, no surrogates, no more than U+10FFFF */
-        if (first >= 0xC2 && first <= 0xDF)
-            more = 1;
-        else if (first >= 0xE0 && first <= 0xEF) {
-            more = 2;
-            if (first == 0xE0)
-                low = 0xA0;
-            else if (first == 0xED)
-                high = 0x9F;
-        } else if (first >= 0xF0 && first <= 0xF4) {
-            more = 3;
-            if (first == 0xF0)
-                low = 0x90;
-            else if (first == 0xF4)
-                high = 0x8F;
-        } else
-            return false;
-        if (end - at < more)
-            return false;
-        for (; more; more--, at++, low = 0x80, high = 0xBF)
-            if (*at < low || *at > high)
-                return false;
-    }
-    return true;
 }
 
 static status read_header(window *w, slice *name, slice *value) {
@@ -279,19 +229,6 @@ EXPORT int32_t ottla_parse(cursor *from, columns *into) {
 }
 
 /* ---- writing ---- */
-
-static inline bool is_null(const binary *b, int64_t row) {
-    if (row >= b->count)
-        return true;
-    int64_t bit = row + b->bits_from;
-    return b->valid && !(b->valid[bit >> 3] >> (bit & 7) & 1);
-}
-
-static inline slice get(const binary *b, int64_t row) {
-    if (is_null(b, row))
-        return (slice){NULL, -1};
-    return (slice){b->data + b->offsets[row], b->offsets[row + 1] - b->offsets[row]};
-}
 
 static inline uint64_t zigzag(int64_t number) { return ((uint64_t)number << 1) ^ (uint64_t)(number >> 63); }
 

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ottla.spark.kernel.interface import Binary, Columns, Cursor, Int32s, Int64s, Payload, Rows, Status
+from ottla.spark.kernel.interface import Binary, Bytes, Columns, Cursor, Int32s, Int64s, Payload, Rows, Status
+from ottla.spark.kernel.json_columns import JsonColumns
 
 LIBRARY = Path(__file__).with_name("_kernel.so")
-_ABI = 2
+_ABI = 3
 
 
 class StaleKernel(Exception):
@@ -32,6 +33,12 @@ class NativeKernel:
         self._murmur2 = library.ottla_murmur2
         self._murmur2.argtypes = [ctypes.POINTER(Binary), ctypes.c_void_p]
         self._murmur2.restype = None
+        self._json_read = library.ottla_json_read
+        self._json_read.argtypes = [ctypes.POINTER(Binary), ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p]
+        self._json_read.restype = ctypes.c_int64
+        self._json_texts = library.ottla_json_texts
+        self._json_texts.argtypes = [ctypes.POINTER(Binary), ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+        self._json_texts.restype = None
 
     def parse(self, cursor: Cursor, columns: Columns) -> Status:
         return Status(self._parse(cursor, ctypes.byref(columns)))
@@ -45,3 +52,10 @@ class NativeKernel:
         hashes = np.empty(column.count, np.int32)
         self._murmur2(column, hashes.ctypes.data)
         return hashes
+
+    def read_json(self, values: Binary, into: JsonColumns) -> int:
+        plain: int = self._json_read(values, ctypes.byref(into.structures), len(into.columns), into.plain.ctypes.data)
+        return plain
+
+    def json_texts(self, values: Binary, columns: JsonColumns, number: int, offsets: Int32s, data: Bytes) -> None:
+        self._json_texts(values, ctypes.byref(columns.structures[number]), offsets.ctypes.data, data.ctypes.data)

@@ -17,6 +17,7 @@ from ottla.spark.kernel.interface import (
     Rows,
     Status,
 )
+from ottla.spark.kernel.json_columns import JsonColumns
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _MICROSECONDS = 1000
@@ -66,6 +67,12 @@ class TwinKernel:
     def murmur2(self, column: Binary) -> Int32s:
         keys = map(column.get, range(column.count))
         return np.array([-1 if key is None else murmur2(key) & INT32_MAX for key in keys], np.int32)
+
+    def read_json(self, values: Binary, into: JsonColumns) -> int:
+        return 0  # Spark reads what a kernel leaves, and more quickly than Python
+
+    def json_texts(self, values: Binary, columns: JsonColumns, number: int, offsets: Int32s, data: Bytes) -> None:
+        """There are none."""
 
 
 def _parse_record(view: memoryview, cursor: Cursor, columns: Columns) -> int | None:

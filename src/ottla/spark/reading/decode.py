@@ -12,6 +12,8 @@ from ottla.protocol.records import BATCH_OVERHEAD, BatchHeader, check_crc, itera
 from ottla.spark.kernel.arrow import Column, binary_column, buffer, column, constant_text, int32_column
 from ottla.spark.kernel.choice import chosen_kernel
 from ottla.spark.kernel.interface import REASONS, ChunkCapacity, Columns, Cursor, Kernel, Status, cursor
+from ottla.spark.kernel.json_columns import JsonField, arrow_type, read_objects
+from ottla.spark.plain_json import PLAIN
 
 HEADER_TYPE = pa.struct([("key", pa.string()), ("value", pa.binary())])
 HEADERS_TYPE = pa.list_(pa.field("element", HEADER_TYPE))
@@ -33,12 +35,14 @@ CHUNK_BYTES = 8 * 1024 * 1024
 """Values of one Arrow batch, at most, unless one record alone is larger."""
 
 _CREATE_TIME, _LOG_APPEND_TIME = 0, 1
+_VALUE = SCHEMA.get_field_index("value")
 
 
 class Decoder:
     """Feed it what fetches return, in order; it gives Arrow batches of the records in [start, end).
 
-    With `committed`, records of aborted transactions are left out; control records always are.
+    With `committed`, records of aborted transactions are left out; control records always are. `objects` are the fields
+    of a last column, with those values that are plain JSON.
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class Decoder:
         batch_rows_max: int = BATCH_ROWS_MAX,
         committed: bool = True,
         check_crcs: bool = True,
+        objects: Sequence[JsonField] = (),
         kernel: Kernel | None = None,
     ) -> None:
         self.next_offset = start
@@ -61,7 +66,7 @@ class Decoder:
         self._committed, self._check_crcs = committed, check_crcs
         self._kernel = kernel or chosen_kernel()
         rows_max = max(1, min(batch_rows_max, end - start))  # of a small range everything stays small
-        self._rows = _RowBuilder(topic, partition, rows_max, include_headers)
+        self._rows = _RowBuilder(topic, partition, rows_max, include_headers, self._kernel, objects)
 
     @property
     def done(self) -> bool:
@@ -131,13 +136,24 @@ def _codec(header: BatchHeader) -> Codec:
 class _RowBuilder:
     """Rows that gather until they make an Arrow batch."""
 
-    def __init__(self, topic: str, partition: int, rows_max: int, with_headers: bool) -> None:
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        rows_max: int,
+        with_headers: bool,
+        kernel: Kernel,
+        objects: Sequence[JsonField],
+    ) -> None:
         self._with_headers = with_headers
+        self._kernel, self._objects = kernel, objects
         self._room = ChunkCapacity(
             rows_max, CHUNK_BYTES, CHUNK_BYTES, 4 * rows_max if with_headers else 0, CHUNK_BYTES if with_headers else 0,
             CHUNK_BYTES if with_headers else 0,
         )  # fmt: skip
         self._schema = SCHEMA_WITH_HEADERS if with_headers else SCHEMA
+        if objects:
+            self._schema = self._schema.append(pa.field(PLAIN, arrow_type(objects)))
         # Columns that say the same in every row are made once, and cut to length.
         self._topics = constant_text(topic, rows_max)
         self._partitions = int32_column(np.full(rows_max, partition, np.int32))
@@ -182,6 +198,8 @@ class _RowBuilder:
         ]
         if self._with_headers:
             arrays.append(_headers(columns))
+        if self._objects:
+            arrays.append(read_objects(self._kernel, arrays[_VALUE], self._objects))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _kind_column(self, runs: list[tuple[int, int]], rows: int) -> Column:

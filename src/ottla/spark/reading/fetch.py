@@ -35,6 +35,7 @@ def read_range(
             include_headers=options.include_headers,
             committed=options.consumer.fetch.committed,
             check_crcs=options.consumer.check_crcs,
+            objects=options.objects,
         )
         start = yield from _read(wanted, decoder, options, pace)
 

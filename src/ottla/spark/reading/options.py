@@ -10,8 +10,10 @@ from ottla.client.errors import ClientError
 from ottla.client.settings import ConsumerSettings, consumer_settings
 from ottla.model.errors import ApiError
 from ottla.model.names import TopicPartition, check_topic_name
+from ottla.spark import plain_json
 from ottla.spark.connections import KAFKA_PREFIX
 from ottla.spark.errors import InvalidOption
+from ottla.spark.kernel.json_columns import JsonField
 from ottla.spark.reading.offsets import EARLIEST, LATEST, NO_OFFSETS, Offsets, parse_assignment, parse_offsets
 
 READ_OPTIONS = (
@@ -93,11 +95,14 @@ class ReadOptions(NamedTuple):
     trigger_delay_ms_max: int
     group: str | None
     group_prefix: str | None
+    objects: tuple[JsonField, ...] = ()
+    """What values are read into that are plain JSON (`plain_json`)."""
 
 
 def parse_read_options(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     """All options of a read. Raises InvalidOption for what is unknown, malformed or contradictory."""
-    options = {name.lower(): value for name, value in given.items()}
+    rest, objects = plain_json.taken(given)
+    options = {name.lower(): value for name, value in rest.items()}
     _check_names(options, streaming=streaming)
     consumer = _consumer(options)
     if consumer.group_id is not None and not streaming:
@@ -127,6 +132,7 @@ def parse_read_options(given: Mapping[str, str], *, streaming: bool) -> ReadOpti
         trigger_delay_ms_max=_duration_ms(options.get("maxtriggerdelay"), DEFAULT_TRIGGER_DELAY_MS),
         group=group,
         group_prefix=options.get("groupidprefix") if group is None else None,
+        objects=objects,
     )
     if parsed.starting.kind is BoundKind.GROUP and group is None:
         raise InvalidOption("startingOffsets=group starts from the offsets of a group: name it with the option groupId")
