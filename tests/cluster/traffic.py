@@ -41,6 +41,8 @@ class GroupReader:
     ) -> None:
         self.seen: Seen = {}
         self.conflicts: list[str] = []
+        self.positions: dict[str, str] = {}
+        """Of each member's partitions, as of the last second."""
         self.again = 0
         """How many records came once more."""
         self._login: tuple[str, str] | None = None
@@ -75,12 +77,17 @@ class GroupReader:
     def _run(self, topic: str) -> None:
         consumer = Consumer(self._settings, logger=quiet)
         login = None
+        told_at = 0.0
         try:
             consumer.subscribe([topic])
             while not self._stopping.is_set():
                 if self._login is not None and self._login != login:
                     login = self._login
                     consumer.set_sasl_credentials(*login)
+                if time.monotonic() - told_at > 1:
+                    told_at = time.monotonic()
+                    places = consumer.position(consumer.assignment())
+                    self.positions[consumer.memberid()] = str([(place.partition, place.offset) for place in places])
                 for message in consumer.consume(500, timeout=0.1):
                     if message.error() is not None:
                         if message.error().fatal():
@@ -104,6 +111,7 @@ class AioClients:
     def __init__(self, bootstrap: str, topic: str, partitions: int, ledger: Ledger) -> None:
         self.seen: Seen = {}
         self.conflicts: list[str] = []
+        self.positions: dict[str, str] = {}
         self.failure: Exception | None = None
         self._bootstrap, self._topic, self._partitions, self._ledger = bootstrap, topic, partitions, ledger
         self._producing = True
@@ -175,6 +183,28 @@ def note(seen: Seen, conflicts: list[str], partition: int, offset: int, value: b
     before = seen.setdefault((partition, offset), stamp)
     if before != stamp:
         conflicts.append(f"at {partition}:{offset} there was {before}, and now {stamp}")
+
+
+def _wait_for_all(reader: "GroupReader | AioClients", expected: Seen) -> None:
+    try:
+        wait_until(
+            lambda: reader.failure or len(reader.seen) >= len(expected),
+            f"{type(reader).__name__} has read {len(expected)} records",
+            seconds=CAUGHT_UP_SECONDS_MAX,
+        )
+    except AssertionError as late:
+        raise AssertionError(f"{late}; missing: {_missing(reader.seen, expected)}; {reader.positions}") from None
+
+
+def _missing(seen: Seen, expected: Seen) -> dict[int, str]:
+    """By partition: stands it still, or did it skip some?"""
+    told: dict[int, str] = {}
+    for partition in sorted({partition for partition, _ in expected}):
+        offsets = sorted(offset for at, offset in expected if at == partition and (at, offset) not in seen)
+        last = max((offset for at, offset in seen if at == partition), default=None)
+        if offsets:
+            told[partition] = f"{len(offsets)} from {offsets[0]} to {offsets[-1]}, last seen {last}"
+    return told
 
 
 class Traffic:
@@ -250,11 +280,7 @@ class Traffic:
         expected: Seen = {(partition, offset): Stamp.of_value(value) for partition, offset, value in records}
         readers: list[GroupReader | AioClients] = [self.group, *([self.aio] if self.aio is not None else [])]
         for reader in readers:
-            wait_until(
-                lambda reader=reader: reader.failure or len(reader.seen) >= len(expected),  # type: ignore[misc]
-                f"{type(reader).__name__} has read {len(expected)} records",
-                seconds=CAUGHT_UP_SECONDS_MAX,
-            )
+            _wait_for_all(reader, expected)
             reader.stop()
             assert not reader.conflicts, reader.conflicts[:5]
             assert {key: reader.seen.get(key) for key in expected} == expected
