@@ -11,11 +11,12 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from ottla.config.java import Candidate, find_java
+from ottla.config.memory import memory_bytes
 from ottla.model.errors import OttlaError
 from ottla.spark.class_archive import archive_options, archive_place, make_when_this_ends
 from ottla.spark.home import home_without_zip
 from ottla.spark.java import home_for_spark
-from ottla.spark.java_options import SHORT_LIVED, Work, java_options
+from ottla.spark.java_options import SHORT_LIVED, Work, default_memory, java_options
 from ottla.spark.loggers import quiet_loggers
 from ottla.spark.workers.starting import DAEMON, DAEMON_SETTING, PYTHON_VARIABLE, start_nursery, told_to_java
 
@@ -42,7 +43,6 @@ DEFAULTS: Mapping[str, str] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Spark's default is a type that Parquet has given up, and that other programs read as a time without a zone.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    _MEMORY: "1g",
     # Not `extraJavaOptions`: those are the user's, and come after these, so that they win.
     # The deep stack is for Spark itself: to tell interruptions of foreachBatch from failures it matches messages with
     # a regular expression that recurses for each character, and 1 MB is not enough for a long one.
@@ -87,7 +87,8 @@ def build_session(
         more = os.environ.get(JAVA_OPTIONS_VARIABLE, "")
         users = f"{more} {(conf or {}).get(_USERS_JAVA_OPTIONS, '')}"
         work = Work.BRIEF if short_lived else Work.SMALL_BATCHES if small_batches else Work.LARGE_BATCHES
-        memory = (conf or {}).get(_MEMORY, settings[_MEMORY])
+        memory = (conf or {}).get(_MEMORY) or default_memory(work, memory_bytes())
+        settings[_MEMORY] = memory
         ours = java_options(settings[_JAVA_OPTIONS], archive_options(archive), users, work, memory)
         settings[_JAVA_OPTIONS] = f"{ours} {more}".rstrip()
     nursery = None

@@ -2,10 +2,12 @@
 
 from ottla.spark.java_options import (
     BUSY_COLLECTOR,
+    GIBIBYTE,
     PATIENT_COMPILER,
     QUICK_COMPILER,
     SMALL_COLLECTOR,
     Work,
+    default_memory,
     java_options,
 )
 
@@ -30,3 +32,11 @@ def test_java_is_never_given_two_collectors() -> None:
     assert SMALL_COLLECTOR not in java_options("", "", "-Xmn64m -XX:+UseG1GC", Work.BRIEF, "1g")
     assert SMALL_COLLECTOR not in java_options("", "", "-XX:+UseZGC", Work.BRIEF, "1g")
     assert SMALL_COLLECTOR in java_options("", "", "-XX:+UseStringDeduplication", Work.BRIEF, "1g")
+
+
+def test_large_batches_get_an_eighth_of_the_machine_within_bounds() -> None:
+    def gibibytes(machine: float, work: Work = Work.LARGE_BATCHES) -> str:
+        return default_memory(work, int(machine * GIBIBYTE))
+
+    assert [gibibytes(size) for size in (2, 8, 11.9, 16, 23.5, 64, 512)] == ["1g", "1g", "1g", "2g", "3g", "4g", "4g"]
+    assert gibibytes(512, Work.SMALL_BATCHES) == gibibytes(512, Work.BRIEF) == "1g"

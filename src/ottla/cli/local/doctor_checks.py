@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ottla.client.cluster import Address, Cluster, parse_bootstrap
+from ottla.config.memory import memory_bytes
 from ottla.model.errors import OttlaError
 
 GIB = 1 << 30
@@ -149,7 +150,7 @@ def judge_packages(wanted: Iterable[str], versions: Mapping[str, str]) -> list[F
 
 
 def check_memory() -> Finding:
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    total = memory_bytes()
     cores = os.cpu_count() or 1
     found = f"{total / GIB:.1f} GiB, {cores} cores"
     if total < MEMORY_BYTES_WANTED:
