@@ -234,6 +234,14 @@ def test_tombstones_are_the_formats_business(spark: SparkSession, tombstones: st
     assert len(with_kernel) == (2 if tombstones == "skip" else 3)
 
 
+def test_a_key_of_json_leaves_what_was_read_of_the_value(spark: SparkSession) -> None:
+    frame, _ = frame_with_plain(spark, [b'{"id":"a"}'], _schema("id STRING"))
+    with_key = frame.withColumn("key", sf.lit('{"k":1}').cast("binary"))
+    read = parse(with_key, FormatSpec(name="json", schema="k INT"), "key")
+    assert plain_json.PLAIN in read.columns
+    assert read.select("parsed.k", f"{plain_json.PLAIN}.id").collect() == [(1, "a")]
+
+
 @pytest.mark.parametrize(
     "schema",
     [

@@ -105,7 +105,8 @@ class JsonFormat:
         why = self._why_bad(text, row, is_whole, schema) if self._spec.explains else sf.lit(BAD)
         named = staged.withColumn(ERROR, evaluated_once(_unless(plain, sf.when(~is_good, why))))
         found = row if plain is None else sf.coalesce(plain, row)
-        return named.withColumn(PARSED, sf.when(sf.col(ERROR).isNull(), found)).drop(_READ, PLAIN)
+        parsed = named.withColumn(PARSED, sf.when(sf.col(ERROR).isNull(), found)).drop(_READ)
+        return parsed if plain is None else parsed.drop(PLAIN)  # who reads a key leaves it to who reads the value
 
     def _why_bad(self, text: Column, read: Column, is_whole: Column, schema: StructType) -> Column:
         """What is wrong with a bad value; `read` is what it was read as, if it `is_whole`.
