@@ -1,7 +1,10 @@
 """How many replicas must have a write, who may lead, and where replicas stand."""
 
-from collections.abc import Callable
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
 
+import aiokafka
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
@@ -152,6 +155,72 @@ def test_positions_of_a_group_survive_its_coordinator(
         three_brokers.brokers[number].start()
         three_brokers.wait_until_settled()
     consumer.close()
+
+
+@contextlib.contextmanager
+def other_coordinators(cluster: RunningCluster) -> Iterator[Callable[[], None]]:
+    """Call it to give every group another coordinator, while the old one lives on and nobody is told."""
+    topic = "__consumer_offsets"
+    before = cluster.partitions(topic)
+
+    def moved() -> bool:
+        found = cluster.partitions(topic)
+        return all(found[place].leader not in (-1, each.leader) for place, each in before.items())
+
+    def move() -> None:
+        others = {number: [*(set(each.replicas) - {each.leader})] for (_, number), each in before.items()}
+        reassign(cluster.brokers[1], topic, others)
+        wait_until(moved, "groups have other coordinators", seconds=60)
+
+    yield move
+    reassign(cluster.brokers[1], topic, {number: each.replicas for (_, number), each in before.items()})
+
+
+def test_librdkafka_that_asks_yesterday_s_coordinator_goes_on(
+    three_brokers: RunningCluster, unique: Callable[[str], str]
+) -> None:
+    """It would never ask again for offsets that were refused with NOT_COORDINATOR alone (its issue 5586)."""
+    topic = unique("yesterday")
+    three_brokers.create_topic(NewTopic(topic, 2, replica_assignment=[[1, 2, 3]] * 2))
+    three_brokers.wait_until_settled(topic)
+    settings = {"group.id": unique("group"), "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    consumer = Consumer({"bootstrap.servers": three_brokers.bootstrap, **settings, **RECONNECT}, logger=quiet)
+    producer = Producer({"bootstrap.servers": three_brokers.bootstrap, **RECONNECT}, logger=quiet)
+
+    def read(partition: int) -> bytes | None:
+        producer.produce(topic, b"%d" % partition, partition=partition)
+        assert producer.flush(60) == 0
+        consumer.incremental_assign([TopicPartition(topic, partition)])
+        message = consumer.poll(60)
+        return None if message is None else message.value()
+
+    assert read(0) == b"0"  # it knows its coordinator now, and has no reason to look for it again
+    with other_coordinators(three_brokers) as move:
+        move()
+        assert read(1) == b"1"
+    consumer.close()
+
+
+def test_aiokafka_that_asks_yesterday_s_coordinator_finds_its_place(
+    three_brokers: RunningCluster, unique: Callable[[str], str]
+) -> None:
+    """It does not look at the group's error: where no partition has one, it takes it that nothing was committed."""
+    topic, group = unique("yesterday"), unique("group")
+    make(three_brokers, topic, [1, 2, 3])
+    place = aiokafka.TopicPartition(topic, 0)
+
+    async def look() -> int | None:
+        consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=three_brokers.bootstrap, group_id=group)
+        await consumer.start()
+        consumer.assign([place])
+        await consumer.commit({place: 17})
+        with other_coordinators(three_brokers) as move:
+            await asyncio.to_thread(move)
+            found = await consumer._coordinator.fetch_committed_offsets([place])  # `committed` has kept what it wrote
+        await consumer.stop()
+        return found[place].offset if place in found else None
+
+    assert asyncio.run(look()) == 17
 
 
 def test_a_topic_moves_under_load(three_brokers: RunningCluster, unique: Callable[[str], str]) -> None:

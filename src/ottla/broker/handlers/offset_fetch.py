@@ -2,6 +2,11 @@
 
 Tells what groups have committed, for some partitions or (no topics given) for all; several groups from version 8.
 With `require_stable`, a partition for which an open transaction holds an offset answers that it is unstable.
+
+Who is not the coordinator says so for the group, as Kafka does, and for every partition besides. aiokafka (0.14) does
+not look at the group's error: without partitions it takes it that nothing was committed. librdkafka (2.16) looks for the
+coordinator and then never asks again, so that the partitions are never read (its issue 5586), but for those that are
+unstable: it asks for them again, at whoever coordinates by then.
 """
 
 import asyncio
@@ -29,6 +34,7 @@ from ottla.protocol.messages.offset_fetch import (
 )
 
 GROUP_ERROR_FROM = 2
+UNSTABLE_FROM = 7
 BATCHED_FROM = 8
 TOPIC_IDS_FROM = 10
 NOTHING = -1
@@ -51,8 +57,8 @@ async def handle(broker: Broker, call: Call, request: OffsetFetchRequest) -> Off
         ]
     asked = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
     found = await _group(broker, call, asked, require_stable=request.require_stable)
-    if found.error_code and call.version < GROUP_ERROR_FROM:
-        found = _error_everywhere(found, topics or [])
+    if found.error_code and call.version < GROUP_ERROR_FROM:  # no place for an error of the group
+        found.topics = _everywhere(topics or [], ErrorCode(found.error_code))
     return OffsetFetchResponse(
         error_code=found.error_code,
         topics=[
@@ -95,7 +101,9 @@ async def _group(
     except ApiError as error:
         # Consumers of Kafka before 3.9 give up on other errors; this one makes them look for the coordinator.
         code = ErrorCode.NOT_COORDINATOR if error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE else error.code
-        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code)
+        of_each = ErrorCode.UNSTABLE_OFFSET_COMMIT if call.version >= UNSTABLE_FROM else code
+        topics = _everywhere(asked.topics or [], of_each) if code is ErrorCode.NOT_COORDINATOR else []
+        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code, topics=topics)
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
 
 
@@ -188,15 +196,12 @@ def _failed(index: int, code: ErrorCode) -> OffsetFetchResponsePartitions:
     )
 
 
-def _error_everywhere(
-    found: OffsetFetchResponseGroup, asked: list[OffsetFetchRequestTopics]
-) -> OffsetFetchResponseGroup:
-    """The oldest version has no place for an error of the group: each partition carries it."""
-    code = ErrorCode(found.error_code)
-    found.topics = [
+def _everywhere(asked: list[OffsetFetchRequestTopics], code: ErrorCode) -> list[OffsetFetchResponseTopics]:
+    return [
         OffsetFetchResponseTopics(
-            name=topic.name, partitions=[_failed(index, code) for index in topic.partition_indexes]
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=[_failed(index, code) for index in topic.partition_indexes],
         )
         for topic in asked
     ]
-    return found
