@@ -7,27 +7,48 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 VENV = ROOT / ".venv"
+PYTHON = VENV / "bin/python"
+HALF_DONE = ".half-done"
+"""Stands in .venv while things are installed. Who finds it follows a set-up that was killed in the middle."""
+
+
+def create() -> None:
+    """An environment with pip; a new one where the last set-up left packages half installed, which pip cannot mend."""
+    killed = (VENV / HALF_DONE).exists()
+    if killed:
+        print("the last set-up was ended in the middle: .venv is made anew", flush=True)
+    elif not PYTHON.exists():
+        print("creating .venv", flush=True)
+    if killed or not PYTHON.exists():
+        venv.create(VENV, with_pip=True, symlinks=True, clear=killed)
+    if subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True, check=False).returncode:
+        subprocess.run([PYTHON, "-m", "ensurepip", "--upgrade"], check=True)
+
+
+def install() -> None:
+    pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    print("installing the locked dependencies (about a minute)", flush=True)
+    subprocess.run([*pip, "--require-hashes", "-r", str(ROOT / "requirements.lock")], check=True)
+    print("installing ottla", flush=True)
+    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "-e", str(ROOT)], check=True)
+    # Where PYTHONDONTWRITEBYTECODE is set, every start of a broker or a Spark worker would compile the package anew.
+    subprocess.run([PYTHON, "-m", "compileall", "-q", "-j", "0", str(ROOT / "src")], check=False)
+    print("keeping Spark's classes for quick starts (half a minute, once)", flush=True)
+    subprocess.run([PYTHON, "-m", "ottla.spark.archive_making"], check=False)  # Spark starts without it, too
 
 
 def main() -> int:
     if sys.version_info < (3, 11):  # noqa: UP036 (run by whatever python3 the user has)
         print(f"Ottla needs Python 3.11 or newer; this is {sys.version.split()[0]}. Try: make setup PYTHON=python3.11")
         return 1
-    python = VENV / "bin/python"
-    if not python.exists():
-        print("creating .venv", flush=True)
-        venv.create(VENV, with_pip=True, symlinks=True)
-    if subprocess.run([python, "-m", "pip", "--version"], capture_output=True, check=False).returncode:
-        subprocess.run([python, "-m", "ensurepip", "--upgrade"], check=True)
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    print("installing the locked dependencies (about a minute)", flush=True)
-    subprocess.run([*pip, "--require-hashes", "-r", str(ROOT / "requirements.lock")], check=True)
-    print("installing ottla", flush=True)
-    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "-e", str(ROOT)], check=True)
-    # Where PYTHONDONTWRITEBYTECODE is set, every start of a broker or a Spark worker would compile the package anew.
-    subprocess.run([python, "-m", "compileall", "-q", "-j", "0", str(ROOT / "src")], check=False)
-    print("keeping Spark's classes for quick starts (half a minute, once)", flush=True)
-    subprocess.run([python, "-m", "ottla.spark.archive_making"], check=False)  # Spark starts without it, too
+    create()
+    (VENV / HALF_DONE).touch()
+    try:
+        install()
+    except subprocess.CalledProcessError as refused:  # pip has said why, and downloads before it touches anything
+        (VENV / HALF_DONE).unlink()
+        return refused.returncode
+    (VENV / HALF_DONE).unlink()
     return 0
 
 
