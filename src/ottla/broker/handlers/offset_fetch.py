@@ -3,10 +3,10 @@
 Tells what groups have committed, for some partitions or (no topics given) for all; several groups from version 8.
 With `require_stable`, a partition for which an open transaction holds an offset answers that it is unstable.
 
-Who is not the coordinator says so for the group, as Kafka does, and for every partition besides. aiokafka (0.14) does
-not look at the group's error: without partitions it takes it that nothing was committed. librdkafka (2.16) looks for
-the coordinator and then never asks again, so that the partitions are never read (its issue 5586), but for those that are
-unstable: it asks for them again, at whoever coordinates by then.
+Who is not the coordinator says so for the group, as Kafka does, and for every partition besides. aiokafka (0.14)
+does not look at the group's error: without partitions it takes it that nothing was committed. librdkafka (2.16) looks
+for the coordinator and then never asks again, so that the partitions are never read (its issue 5586), but for those
+that are unstable: it asks for them again, at whoever coordinates by then.
 """
 
 import asyncio
