@@ -10,7 +10,7 @@ from tests.cluster.soak import Plan, in_rounds
 
 SOAK = os.environ.get("OTTLA_SOAK") == "1"
 SEED = int(os.environ.get("OTTLA_SEED", time.time_ns() % 1_000_000_007))
-FAULTS, WRITES, COPIES, ROUNDS = (100, 1_000_000, 100_000, 4) if SOAK else (4, 12_000, 500, 1)
+FAULTS, WRITES, COPIES, ROUNDS = (100, 1_000_000, 100_000, 4) if SOAK else (3, 6_000, 250, 1)
 
 
 @pytest.mark.timeout(7200 if SOAK else 600)

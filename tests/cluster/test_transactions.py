@@ -32,7 +32,7 @@ from ottla.testing.waiting import wait_until
 
 TIMEOUT_MS = 20_000
 PARTITIONS = 3
-BETWEEN_FAULTS = 15
+BETWEEN_FAULTS = 6
 
 
 class Writer:
@@ -234,14 +234,14 @@ def test_copies_by_librdkafka_through_failures(three_brokers: RunningCluster) ->
         wanted = run.recorder.operations + operations
         wait_until(lambda: run.recorder.operations >= wanted, "the clients get on", seconds=90)
 
-    more(300)
+    more(150)
     for place in ("__consumer_offsets", "__transaction_state", "input"):
         victim = three_brokers.brokers[three_brokers.leader_of(place)]
         victim.kill()
-        more(300)
+        more(150)
         victim.start()
         three_brokers.wait_until_settled()
-    more(300)
+    more(150)
     workers.finish()
     anomalies = judge(run)
     assert not anomalies, anomalies[:5]

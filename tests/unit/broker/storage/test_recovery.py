@@ -214,7 +214,7 @@ def test_mutated_files_never_break_the_opener(tmp_path: Path, seed: int, clean: 
     fill(log, 7)
     log.close()
     originals = {file.name: file.read_bytes() for file in kit.directory.iterdir()}
-    for _ in range(300):
+    for _ in range(120):
         for file in kit.directory.iterdir():
             file.unlink()
         victims = chance.sample(sorted(originals), chance.randrange(1, 4))
