@@ -8,7 +8,7 @@ from tests.spark_reliability.soak import soak
 from tests.spark_reliability.world import Payments
 
 LONG = os.environ.get("OTTLA_SOAK") == "1"
-PAYMENTS, KILLS, BATCH = (Payments(1_000_000, 20), 20, 20_000) if LONG else (Payments(9_000, 3), 1, 4_000)
+PAYMENTS, KILLS, BATCH = (Payments(1_000_000, 20), 20, 20_000) if LONG else (Payments(5_000, 2), 1, 2_500)
 
 
 @pytest.mark.timeout(3_600 if LONG else 900)
