@@ -1,8 +1,11 @@
 """Build .venv: the locked dependencies, then the package itself, editable. Needs only Python 3.11+ and PyPI."""
 
+import re
 import subprocess
 import sys
+import tempfile
 import venv
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -26,15 +29,37 @@ def create() -> None:
 
 
 def install() -> None:
-    pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     print("installing the locked dependencies (about a minute)", flush=True)
-    subprocess.run([*pip, "--require-hashes", "-r", str(ROOT / "requirements.lock")], check=True)
+    # Spark is half of the work: a wheel of 450 MB is made of it and unpacked again, by one process on one processor.
+    spark, others = split_lock((ROOT / "requirements.lock").read_text(), "pyspark")
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as both:
+        places = [Path(folder, "spark.txt"), Path(folder, "others.txt")]
+        list(both.map(install_locked, places, [spark, others]))
     print("installing ottla", flush=True)
-    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "-e", str(ROOT)], check=True)
-    # Where PYTHONDONTWRITEBYTECODE is set, every start of a broker or a Spark worker would compile the package anew.
-    subprocess.run([PYTHON, "-m", "compileall", "-q", "-j", "0", str(ROOT / "src")], check=False)
+    pip("--no-deps", "--no-build-isolation", "-e", str(ROOT))
+    # pip does it one file after the other. And where PYTHONDONTWRITEBYTECODE is set, every start of a broker or a Spark
+    # worker would compile the package anew.
+    packages = next((VENV / "lib").glob("python*/site-packages"))
+    subprocess.run([PYTHON, "-m", "compileall", "-qq", "-j", "0", str(ROOT / "src"), str(packages)], check=False)
     print("keeping Spark's classes for quick starts (half a minute, once)", flush=True)
     subprocess.run([PYTHON, "-m", "ottla.spark.archive_making"], check=False)  # Spark starts without it, too
+
+
+def split_lock(text: str, name: str) -> tuple[str, str]:
+    """The locked requirement with this name, and the others."""
+    each = re.split(r"^(?=[^\s#])", text, flags=re.MULTILINE)
+    chosen = [one for one in each if one.startswith(f"{name}==")]
+    return "".join(chosen), "".join(one for one in each if one not in chosen)
+
+
+def install_locked(path: Path, lock: str) -> None:
+    path.write_text(lock)
+    pip("--no-deps", "--require-hashes", "-r", str(path))
+
+
+def pip(*arguments: str) -> None:
+    program = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+    subprocess.run([*program, *arguments], check=True)
 
 
 def main() -> int:

@@ -1,6 +1,7 @@
 """`make setup` itself: one that was killed in the middle is begun anew, and one that was refused says no more."""
 
 import importlib.util
+import re
 import subprocess
 from pathlib import Path
 from types import ModuleType
@@ -61,3 +62,15 @@ def test_what_is_there_stays_when_pip_refuses(
     assert setup.main() == 2
     assert half_a_package.exists()
     assert not (setup.VENV / setup.HALF_DONE).exists()
+
+
+def test_the_lock_is_split_into_spark_and_all_the_others(setup: ModuleType) -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    spark, others = setup.split_lock(lock, "pyspark")
+    assert re.findall("^[a-z0-9-]+==", spark, re.MULTILINE) == ["pyspark=="]
+    assert "--hash=sha256:" in spark
+    assert sorted([*spark.splitlines(), *others.splitlines()]) == sorted(lock.splitlines())
+    assert setup.split_lock("a==1 \\\n    --hash=x\nb==2 \\\n    --hash=y\n    # via a\n", "b") == (
+        "b==2 \\\n    --hash=y\n    # via a\n",
+        "a==1 \\\n    --hash=x\n",
+    )

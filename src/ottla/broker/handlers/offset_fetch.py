@@ -2,11 +2,6 @@
 
 Tells what groups have committed, for some partitions or (no topics given) for all; several groups from version 8.
 With `require_stable`, a partition for which an open transaction holds an offset answers that it is unstable.
-
-Who is not the coordinator says so for the group, as Kafka does, and for every partition besides. aiokafka (0.14)
-does not look at the group's error: without partitions it takes it that nothing was committed. librdkafka (2.16) looks
-for the coordinator and then never asks again, so that the partitions are never read (its issue 5586), but for those
-that are unstable: it asks for them again, at whoever coordinates by then.
 """
 
 import asyncio
@@ -101,6 +96,9 @@ async def _group(
     except ApiError as error:
         # Consumers of Kafka before 3.9 give up on other errors; this one makes them look for the coordinator.
         code = ErrorCode.NOT_COORDINATOR if error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE else error.code
+        # Who is not the coordinator says so for the group, as Kafka does, and for every partition besides. aiokafka (0.14)
+        # does not look at the group's error: without partitions it takes it that nothing was committed. librdkafka
+        # (2.16) looks for the coordinator and then never asks again (its issue 5586), but for what is unstable.
         of_each = ErrorCode.UNSTABLE_OFFSET_COMMIT if call.version >= UNSTABLE_FROM else code
         topics = _everywhere(asked.topics or [], of_each) if code is ErrorCode.NOT_COORDINATOR else []
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code, topics=topics)
