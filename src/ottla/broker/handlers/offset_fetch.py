@@ -96,9 +96,9 @@ async def _group(
     except ApiError as error:
         # Consumers of Kafka before 3.9 give up on other errors; this one makes them look for the coordinator.
         code = ErrorCode.NOT_COORDINATOR if error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE else error.code
-        # Who is not the coordinator says so for the group, as Kafka does, and for every partition besides. aiokafka (0.14)
-        # does not look at the group's error: without partitions it takes it that nothing was committed. librdkafka
-        # (2.16) looks for the coordinator and then never asks again (its issue 5586), but for what is unstable.
+        # Who is not the coordinator says so for the group, as Kafka does, and for every partition besides. aiokafka
+        # (0.14) does not look at the group's error: without partitions it takes it that nothing was committed.
+        # librdkafka (2.16) looks for the coordinator, and asks there only for what is unstable (its issue 5586).
         of_each = ErrorCode.UNSTABLE_OFFSET_COMMIT if call.version >= UNSTABLE_FROM else code
         topics = _everywhere(asked.topics or [], of_each) if code is ErrorCode.NOT_COORDINATOR else []
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code, topics=topics)
