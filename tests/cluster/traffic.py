@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import re
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -17,6 +19,7 @@ from tests.cluster.gaps import TimedLedger
 from ottla.testing.cluster import RunningCluster
 from ottla.testing.ledger import Audit, Ledger, Stamp, audit
 from ottla.testing.load import RECONNECT, LoadProducer, quiet, read_log
+from ottla.testing.running import RunningBroker
 from ottla.testing.waiting import wait_until
 
 AIO_NUMBER = 99
@@ -216,7 +219,7 @@ class Traffic:
         topic: str,
         *,
         partitions: int = 6,
-        records_per_second: int = 300,
+        records_per_second: int = 150,
         config: dict[str, str] | None = None,
         assignment: list[list[int]] | None = None,
         aio: bool = True,
@@ -316,3 +319,10 @@ def unharmed(cluster: RunningCluster) -> Iterator[None]:
             broker.resume()
         cluster.start()
         cluster.wait_until_settled()
+        for number, broker in cluster.brokers.items():
+            wait_until(partial(_hears_zookeeper, broker), f"broker {number} has its ZooKeeper again", seconds=60)
+
+
+def _hears_zookeeper(broker: RunningBroker) -> bool:
+    """A broker that has none goes on for a while, and so does a cluster."""
+    return re.findall(r"ZooKeeper: (connected|suspended|lost)", broker.log_text())[-1:] in ([], ["connected"])
