@@ -9,7 +9,8 @@ from tests.simulation import invariants
 from tests.simulation.planted import PLANTED, Planted
 from tests.simulation.world import run
 
-SEEDS = "0-9"
+SOAK = os.environ.get("OTTLA_SOAK") == "1"
+SEEDS = "0-199" if SOAK else "0-9"
 
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -39,7 +40,7 @@ def test_another_seed_is_another_run() -> None:
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
 def test_planted_bugs_are_found(planted: Planted) -> None:
     """In a process of their own: brokers that are killed there keep their files open as long as it lasts."""
-    if planted.rare and os.environ.get("OTTLA_SOAK") != "1":
+    if planted.rare and not SOAK:
         pytest.skip("too rare for a short run: OTTLA_SOAK=1 looks for it")
     done = subprocess.run(
         [sys.executable, "-m", "tests.simulation.planted", planted.name], capture_output=True, text=True, check=False
