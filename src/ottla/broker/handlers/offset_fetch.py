@@ -33,6 +33,7 @@ UNSTABLE_FROM = 7
 BATCHED_FROM = 8
 TOPIC_IDS_FROM = 10
 NOTHING = -1
+ASK_AGAIN = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
 
 T = TypeVar("T")
 
@@ -52,8 +53,6 @@ async def handle(broker: Broker, call: Call, request: OffsetFetchRequest) -> Off
         ]
     asked = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
     found = await _group(broker, call, asked, require_stable=request.require_stable)
-    if found.error_code and call.version < GROUP_ERROR_FROM:  # no place for an error of the group
-        found.topics = _everywhere(topics or [], ErrorCode(found.error_code))
     return OffsetFetchResponse(
         error_code=found.error_code,
         topics=[
@@ -96,13 +95,23 @@ async def _group(
     except ApiError as error:
         # Consumers of Kafka before 3.9 give up on other errors; this one makes them look for the coordinator.
         code = ErrorCode.NOT_COORDINATOR if error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE else error.code
-        # Who is not the coordinator says so for the group, as Kafka does, and for every partition besides. aiokafka
-        # (0.14) does not look at the group's error: without partitions it takes it that nothing was committed.
-        # librdkafka (2.16) looks for the coordinator, and asks there only for what is unstable (its issue 5586).
-        of_each = ErrorCode.UNSTABLE_OFFSET_COMMIT if call.version >= UNSTABLE_FROM else code
-        topics = _everywhere(asked.topics or [], of_each) if code is ErrorCode.NOT_COORDINATOR else []
-        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code, topics=topics)
+        return OffsetFetchResponseGroup(
+            group_id=asked.group_id, error_code=code, topics=_refused_each(asked.topics or [], code, call.version)
+        )
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
+
+
+def _refused_each(
+    asked: list[OffsetFetchRequestTopics], code: ErrorCode, version: int
+) -> list[OffsetFetchResponseTopics]:
+    """What partitions say when the group is refused: nothing, as with Kafka, but to clients that go by them.
+
+    aiokafka (0.14, version 3) does not look at the group's error: without partitions it takes it that nothing was
+    committed. librdkafka (2.16) looks for another coordinator, but asks there only for what is unstable (issue 5586).
+    """
+    if version < GROUP_ERROR_FROM or (version < UNSTABLE_FROM and code in ASK_AGAIN):
+        return _everywhere(asked, code)
+    return _everywhere(asked, ErrorCode.UNSTABLE_OFFSET_COMMIT) if code is ErrorCode.NOT_COORDINATOR else []
 
 
 async def _all(

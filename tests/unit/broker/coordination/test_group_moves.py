@@ -17,7 +17,12 @@ from ottla.cluster.image import ClusterImage
 from ottla.config.broker import BrokerSettings
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.protocol.apis import ApiKey
-from ottla.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from ottla.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
 
 from .group_world import RANGE
 from .replicated_log import Replica, ReplicatedLog
@@ -228,6 +233,48 @@ def test_groups_that_are_asked_for_in_one_request_wait_together() -> None:
         assert found == {name: number for number, name in enumerate(names)}
         assert len(brokers.log.leader.batches) - before <= 2
         brokers.shutdown()
+
+    run_virtually(scenario())
+
+
+LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+@pytest.mark.parametrize(
+    ("version", "code", "of_each"),
+    [
+        (1, ErrorCode.NOT_COORDINATOR, [ErrorCode.NOT_COORDINATOR] * 2),
+        (3, ErrorCode.NOT_COORDINATOR, [ErrorCode.NOT_COORDINATOR] * 2),  # aiokafka goes by these alone
+        (3, LOADING, [LOADING] * 2),
+        (7, ErrorCode.NOT_COORDINATOR, [ErrorCode.UNSTABLE_OFFSET_COMMIT] * 2),  # what librdkafka asks again for
+        (7, LOADING, []),
+        (9, ErrorCode.NOT_COORDINATOR, [ErrorCode.UNSTABLE_OFFSET_COMMIT] * 2),
+        (9, LOADING, []),
+    ],
+)
+def test_who_cannot_tell_offsets_says_it_so_that_every_client_asks_again(
+    version: int, code: ErrorCode, of_each: list[ErrorCode]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise ApiError(code)
+
+    async def scenario() -> None:
+        groups = SimpleNamespace(check_fetch=lambda *_: NONE, unstable=refuse, fetch_offsets=refuse)
+        broker: Any = SimpleNamespace(groups=groups, metadata=SimpleNamespace(image=ClusterImage()), authorizer=None)
+        call = Call(ApiKey.OFFSET_FETCH, version, "client", Session("PLAINTEXT", "127.0.0.1"))
+        asked = [OffsetFetchRequestTopics(name="t", partition_indexes=[0, 1])]
+        answer = await offset_fetch.handle(
+            broker,
+            call,
+            OffsetFetchRequest(
+                group_id="g",
+                topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0, 1])],
+                groups=[OffsetFetchRequestGroup(group_id="g", topics=asked)],
+            ),
+        )
+        found: Any = answer.groups[0] if version >= 8 else answer
+        assert found.error_code == code
+        assert [each.error_code for topic in found.topics for each in topic.partitions] == of_each
 
     run_virtually(scenario())
 
