@@ -30,7 +30,7 @@ def create() -> None:
 
 def install() -> None:
     print("installing the locked dependencies (about a minute)", flush=True)
-    # Spark is half of the work: a wheel of 450 MB is made of it and unpacked again, by one process on one processor.
+    # Of Spark a wheel of hundreds of megabytes is made and unpacked again, on one processor: the others do not wait.
     spark, others = split_lock((ROOT / "requirements.lock").read_text(), "pyspark")
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as both:
         places = [Path(folder, "spark.txt"), Path(folder, "others.txt")]

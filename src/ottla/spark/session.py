@@ -52,8 +52,8 @@ DEFAULTS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.sql.ui.explainMode": "simple",  # each batch is described for the UI, whether or not there is one
     "spark.ui.showConsoleProgress": "false",
-    # Before each operation on a column Python would tell Java the line that it stands in: eight calls, and a search for
-    # IPython. It took a quarter of what starting a pipeline costs (measured), and the lines are ours.
+    # Before each operation on a column Python would tell Java the line that it stands in: several calls, and a search
+    # for IPython. It took a quarter of what starting a pipeline costs (measured), and the lines are ours.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 _LOOPBACK: Mapping[str, str] = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
