@@ -227,6 +227,27 @@ def test_json_required_fields_and_milliseconds(spark: SparkSession) -> None:
     assert rows[3].error == "field `place.x` is missing or null, and the schema says NOT NULL"
 
 
+ODD = ["'a\0b", "\0", "\0;\0", "'\0\0'", "\uffff", "\uffff;", "a\uffffb'", "\ufdd0", "\ufdd1'"]
+"""What Spark's parser drops, or what makes it read the line behind it wrongly, and what stands for that."""
+
+
+@pytest.mark.parametrize("options", [{}, {"separator": ";", "quote": "'"}], ids=["comma", "semicolon"])
+def test_csv_with_characters_that_its_parser_cannot_read(spark: SparkSession, options: dict[str, str]) -> None:
+    written = [text.replace("'", options.get("quote", '"')) for text in ODD]
+    schema = "first STRING, n INT, second STRING, raw BINARY"
+    rows = [[(text, 1, text[::-1], text.encode()), ("'a;b,\"c", 2, "x", b"y")] for text in written]  # and a good one
+    frame = spark.createDataFrame([row for both in rows for row in both], schema).coalesce(1)
+    texts = frame.withColumn("raw", sf.col("raw").cast("string"))
+    comes_back(to_format(texts, "csv", options=options), FormatSpec(name="csv", schema=schema, options=options), frame)
+
+
+def test_csv_that_has_what_stands_for_such_characters_too_is_bad(spark: SparkSession) -> None:
+    spec = FormatSpec(name="csv", schema="id STRING")
+    ambiguous, good = outcome(values(spark, "a\0\ufdd1".encode(), b"b"), spec)
+    assert ambiguous.error == "the value has U+0000 or U+FFFF, and U+FDD0 or U+FDD1, which stand for them"
+    assert (good.error, good.parsed) == (None, '{"id":"b"}')
+
+
 def test_csv_says_what_is_wrong_with_which_field(spark: SparkSession) -> None:
     cases = [
         (b"a,1,1.5", None),

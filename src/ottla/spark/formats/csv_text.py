@@ -3,14 +3,21 @@
 Fields are told apart as RFC 4180 has it: a field may stand in quotes, and a quote inside is written twice. Kept as
 Spark has it: an empty field is null, also in a STRING column and in quotes; text after a closing quote belongs to the
 field. A line with more or fewer fields than the schema is a bad record.
+
+Two characters never reach Spark's parser. U+0000 is lost from quotes, and a line that begins with it is a comment;
+U+FFFF is the parser's own sign for the end, and spoils the line behind it, too. Others stand for them in lines that
+have them (and stay in a VARIANT).
 """
 
+from collections.abc import Iterable
+from functools import reduce
+from operator import or_
 from typing import ClassVar
 
 import msgspec
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from ottla.spark.formats.explaining import (
     TIMESTAMP_FORMAT,
@@ -39,6 +46,7 @@ from ottla.spark.formats.spec import (
 _READ = "__csv_read"
 _CORRUPT = "__corrupt"
 _FIELDS_MAX = 20_000
+_STAND_INS = {"\0": "\ufdd0", "\uffff": "\ufdd1"}  # of those that Unicode keeps for the inside of programs
 
 
 class CsvOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,11 +74,14 @@ class CsvFormat:
         value = sf.col(column)
         text = value.cast("string")
         # Spark's parser gives up on a line with more fields than this, by throwing; such a line is never a record.
-        readable = sf.when(sf.length(text) - sf.length(sf.replace(text, self._separator)) < _FIELDS_MAX, text)
+        fields = sf.length(text) - sf.length(sf.replace(text, self._separator))
+        readable = sf.when((fields < _FIELDS_MAX) & ~_is_ambiguous(text), _with_stand_ins(text))
         staged = without_tombstones(frame, column, self._options.tombstones).withColumn(
             _READ, self._read(readable, schema)
         )
-        row = sf.struct(*(sf.col(_READ)[field.name].alias(field.name) for field in schema.fields))
+        row = sf.struct(
+            *(_without_stand_ins(sf.col(_READ)[field.name], field, text).alias(field.name) for field in schema.fields)
+        )
         whole = sf.col(_READ).isNotNull() & sf.col(_READ)[_CORRUPT].isNull() & sf.is_valid_utf8(text)
         is_whole = sf.coalesce(whole & (sf.length(sf.trim(text)) > 0), sf.lit(False))
         is_good = is_whole & fits(row, schema)
@@ -144,9 +155,34 @@ def _describe_bad(found: Column, schema: StructType) -> Column:
         .when(read.isNotNull(), joined(unfit(read, "$", schema)))
         .when(~sf.is_valid_utf8(text), sf.lit("the value is not UTF-8"))
         .when(sf.length(sf.trim(text)) == 0, sf.lit("the value is empty"))
+        .when(_is_ambiguous(text), sf.lit("the value has U+0000 or U+FFFF, and U+FDD0 or U+FDD1, which stand for them"))
         .when(texts.isNull() | texts[_CORRUPT].isNotNull(), count)
         .otherwise(sf.coalesce(joined(problems), sf.concat(sf.lit("does not fit the schema: "), preview(text))))
     )
+
+
+def _has_any(text: Column, characters: Iterable[str]) -> Column:
+    return reduce(or_, (sf.contains(text, sf.lit(each)) for each in characters))
+
+
+def _is_ambiguous(text: Column) -> Column:
+    return _has_any(text, _STAND_INS.keys()) & _has_any(text, _STAND_INS.values())
+
+
+def _with_stand_ins(text: Column) -> Column:
+    for odd, stand_in in _STAND_INS.items():
+        text = sf.replace(text, sf.lit(odd), sf.lit(stand_in))
+    return text
+
+
+def _without_stand_ins(read: Column, field: StructField, text: Column) -> Column:
+    """A field of this line as it was written. No number and no time is written with one of them."""
+    if not isinstance(field.dataType, StringType | BinaryType):
+        return read
+    restored = read.cast("string")
+    for odd, stand_in in _STAND_INS.items():
+        restored = sf.replace(restored, sf.lit(stand_in), sf.lit(odd))
+    return sf.when(_has_any(text, _STAND_INS), restored.cast(field.dataType)).otherwise(read)
 
 
 def _corrupt_field() -> StructField:
