@@ -1,7 +1,7 @@
 """Schemas and rows that the tests of formats share."""
 
 import string
-from datetime import UTC
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -12,7 +12,8 @@ TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
 INTS = st.integers(-(2**31), 2**31 - 1)
 LONGS = st.integers(-(2**63), 2**63 - 1)
 DOUBLES = st.floats(allow_nan=False)
-MOMENTS = st.datetimes(timezones=st.just(UTC))
+# Not of the first day there is: PySpark collects with `fromtimestamp`, which looks at the day before as well.
+MOMENTS = st.datetimes(datetime(1, 1, 2), timezones=st.just(UTC))
 PRICES = st.decimals(Decimal("-99999999.99"), Decimal("99999999.99"), places=2)
 DATES = st.dates()
 
