@@ -13,7 +13,7 @@ INTS = st.integers(-(2**31), 2**31 - 1)
 LONGS = st.integers(-(2**63), 2**63 - 1)
 DOUBLES = st.floats(allow_nan=False)
 # Not of the first day there is: PySpark collects with `fromtimestamp`, which looks at the day before as well.
-MOMENTS = st.datetimes(datetime(1, 1, 2), timezones=st.just(UTC))
+MOMENTS = st.datetimes(datetime(1, 1, 2), timezones=st.just(UTC))  # noqa: DTZ001 (hypothesis wants it so)
 PRICES = st.decimals(Decimal("-99999999.99"), Decimal("99999999.99"), places=2)
 DATES = st.dates()
 
