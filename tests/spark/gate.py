@@ -52,12 +52,12 @@ class Gate:
 
     def start(self) -> None:
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(60)
 
     def close(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self.end_connections(), self._loop).result(60)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
         self._loop.close()
 
     def hold(self, matches: Matches, *, after: bool = False) -> Hold:
@@ -75,14 +75,17 @@ class Gate:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.port = self._server.sockets[0].getsockname()[1]
 
-    async def _end(self) -> None:
+    async def end_connections(self) -> None:
         assert self._server is not None
-        self._server.close()
-        # Connections that are being accepted become tasks first: cancelled before, they would leave a socket open.
+        # Connections that are being accepted become tasks first: cancelled before, or by a server that was closed in
+        # that moment, they would leave a socket open. So no more are looked at, and the server is closed behind the last.
+        for listening in self._server.sockets:
+            self._loop.remove_reader(listening.fileno())
         while others := [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]:
             for task in self._serving:
                 task.cancel()
             await asyncio.wait(others, timeout=0.1)
+        self._server.close()
         for writer in self._writers:
             writer.transport.abort()  # closed politely, one whose peer reads no more would stay open
         for _ in range(STEPS_UNTIL_CLOSED):  # a socket is closed in a later step of the loop, which is about to stop
