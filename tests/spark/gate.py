@@ -78,7 +78,7 @@ class Gate:
     async def end_connections(self) -> None:
         assert self._server is not None
         # Connections that are being accepted become tasks first: cancelled before, or by a server that was closed in
-        # that moment, they would leave a socket open. So no more are looked at, and the server is closed behind the last.
+        # that moment, they would leave a socket open. So no more are looked at, and the server is closed behind them.
         for listening in self._server.sockets:
             self._loop.remove_reader(listening.fileno())
         while others := [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]:
