@@ -68,7 +68,7 @@ compat-transactions: setup
 	$(BIN)/python -m pytest compat/test_java_transactions.py compat/test_franz_go.py
 
 soak: setup
-	OTTLA_SOAK=1 $(BIN)/pytest --hostile-inputs 200000 tests/unit/broker/coordination tests/unit/broker/security tests/unit/registry tests/security tests/monitoring tests/reliability tests/fuzz tests/transactions tests/cluster tests/registry tests/simulation tests/spark_reliability tests/spark/test_write_crashes.py
+	OTTLA_SOAK=1 $(BIN)/pytest --hostile-inputs 200000 tests/unit tests/security tests/monitoring tests/reliability tests/fuzz tests/transactions tests/cluster tests/registry tests/simulation tests/spark_reliability tests/spark/test_write_crashes.py tests/spark/test_formats.py tests/pipelines/steps
 
 docs: setup
 	$(BIN)/python tools/generate_settings_docs.py

@@ -24,8 +24,14 @@ _counter = itertools.count(1)
 os.environ["OTTLA_RESIDENT"] = "off"  # a test that is about it says so
 os.environ.setdefault("OTTLA_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m")
 
-# How long one example takes, or making one, says something about the machine and nothing about the code.
-hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+# How long one example takes, or making one, says something about the machine and nothing about the code. Examples are
+# new ones in every run: what one of thousands finds is better found by `make soak` than by whoever runs the tests.
+hypothesis.settings.register_profile(
+    "patient",
+    deadline=None,
+    max_examples=1_000 if os.environ.get("OTTLA_SOAK") == "1" else 100,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("patient")
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
+from tests.few_examples import few_long_examples
 from tests.spark.format_samples import (
     AVRO_SCHEMA,
     DATES,
@@ -32,11 +33,6 @@ from ottla.spark.formats.api import from_format, parse, to_format
 from ottla.spark.formats.avro_schemas import columns_of
 from ottla.spark.formats.protobuf_shapes import columns_of_shape, shape_of
 from ottla.spark.formats.spec import REGISTRY_HINT, TOMBSTONE_ERROR, FormatProblem, FormatSpec, interpreted
-
-# A Spark job costs more than hypothesis' own work for hundreds of rows: examples are few and long, and not shrunk.
-few_long_examples = settings(
-    max_examples=2, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]
-)
 
 SCHEMA = (
     "id STRING, n INT, big BIGINT, amount DOUBLE, at TIMESTAMP, day DATE, price DECIMAL(10,2), flag BOOLEAN, "

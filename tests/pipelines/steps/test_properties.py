@@ -5,18 +5,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from tests.few_examples import few_long_examples
 from tests.pipelines.steps.conftest import make_step
 
 from ottla.pipelines.steps.base import INPUT, StepContext
 
-# A Spark job costs more than hypothesis' own work for hundreds of rows: examples are few and long, and not shrunk.
-few_long_examples = settings(
-    max_examples=2, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]
-)
 START = datetime(2024, 1, 1, tzinfo=UTC)
 EVENTS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(-5, 5), st.integers(0, 7200)), min_size=20, max_size=80)
 
