@@ -4,9 +4,9 @@ Idempotent producers write to a topic with three replicas and keep every acknowl
 copiers and readers of both isolations run beside them. Meanwhile brokers are killed with SIGKILL and paused, the
 connections between them are cut, and members of the ZooKeeper ensemble are killed. At the end every acknowledged write
 must be in the log once, in order and at its offset, and the checker of transactions must find nothing in the history.
-It is done in rounds, each with a cluster and a process of clients of its own: librdkafka 2.16 has corrupted its heap
-around the error text of a fenced producer (refused by several brokers at once, as it seems), and fenced producers there
-are many here. A round whose clients die of that says nothing, is counted, and is done again.
+It is done in rounds, each with a cluster and a process of clients of its own: librdkafka 2.16 frees the error text of a
+fenced producer twice when that is destroyed while brokers still refuse its batches. The workers wait for their batches
+(`_let_go`), but one that hangs cannot. A round whose clients die of that says nothing, is counted, and is done again.
 Progress goes to stderr, the result as one JSON document to stdout. The exit code is 0 when nothing was found.
 """
 

@@ -15,7 +15,7 @@ FAULTS, WRITES, COPIES, ROUNDS = (100, 1_000_000, 100_000, 4) if SOAK else (3, 6
 
 @pytest.mark.timeout(7200 if SOAK else 600)
 def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
-    """The clients are processes of their own: librdkafka may corrupt its heap around fenced producers."""
+    """The clients are processes of their own: librdkafka may free the error text of a fenced producer twice."""
     plan = Plan(FAULTS, WRITES, COPIES, SEED, writes_per_second=3_000 if SOAK else 1_000)
     found = in_rounds(plan, ROUNDS, tmp_path)
     print(f"\n{json.dumps(found)}")

@@ -1,5 +1,6 @@
 """Real clients on threads of their own: producers, copiers and readers that write down all they do."""
 
+import contextlib
 import random
 import sys
 import threading
@@ -109,6 +110,7 @@ class TransactionalWorker(Worker):
             self._recorder.complete(commit, Outcome.INFO if _reason(error).retriable() else Outcome.FAIL)
         else:
             self._recorder.complete(commit, Outcome.OK)
+        _let_go(producer)
 
     def _begin(self, producer: Producer) -> int:
         number = self._recorder.new_transaction()
@@ -203,6 +205,7 @@ class TransactionalProducer(TransactionalWorker):
                 else:
                     self._commit(producer, number)
             except LifeIsOver:
+                _let_go(producer)
                 return
 
 
@@ -252,6 +255,7 @@ class Copier(TransactionalWorker):
             else:
                 self._abort(producer, number)
         except LifeIsOver:
+            _let_go(producer)
             return False
         if not committed:
             self._go_back(consumer, polls)
@@ -367,6 +371,16 @@ def _reader_settings(bootstrap: str, *, committed_only: bool) -> dict[str, str |
 def _reason(error: KafkaException) -> KafkaError:
     reason: KafkaError = error.args[0]
     return reason
+
+
+def _let_go(producer: Producer) -> None:
+    """Wait until nothing of it is on its way: a fenced one that is destroyed while brokers still refuse batches of it
+    frees the text of its error twice, and takes the process with it (librdkafka 2.16, `rd_kafka_txns_term`)."""
+    until = time.monotonic() + CALL_SECONDS
+    while len(producer) and time.monotonic() < until:
+        with contextlib.suppress(KafkaException):  # it says again that it is fenced, and `flush` nothing else
+            producer.poll(0.1)
+    producer.purge()
 
 
 def _within(seconds: float, call: Callable[[], object]) -> None:
