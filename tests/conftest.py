@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+from tests.chance import SOAK
 
 from ottla.testing.running import brokers_wanted
 
@@ -24,12 +25,13 @@ _counter = itertools.count(1)
 os.environ["OTTLA_RESIDENT"] = "off"  # a test that is about it says so
 os.environ.setdefault("OTTLA_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m")
 
-# How long one example takes, or making one, says something about the machine and nothing about the code. Examples are
-# new ones in every run: what one of thousands finds is better found by `make soak` than by whoever runs the tests.
+# How long one example takes, or making one, says something about the machine and nothing about the code. The examples
+# are the same in every run of `make test`, as all that is left to chance (tests/chance.py).
 hypothesis.settings.register_profile(
     "patient",
     deadline=None,
-    max_examples=1_000 if os.environ.get("OTTLA_SOAK") == "1" else 100,
+    derandomize=not SOAK,
+    max_examples=1_000 if SOAK else 100,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("patient")

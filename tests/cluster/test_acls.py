@@ -1,7 +1,6 @@
 """A right that is given or withdrawn through one broker counts on all of them, soon."""
 
 import contextlib
-import os
 import time
 from collections.abc import Callable
 
@@ -16,6 +15,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from tests.chance import SOAK
 
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.testing.cluster import RunningCluster, cluster
@@ -25,7 +25,7 @@ from ottla.testing.zookeeper import ZooKeeperEnsemble
 PATIENCE_S = 30.0
 """It is a few milliseconds on a quiet machine; the promise is a second, and this one is busy."""
 TOPIC = "guarded"
-WITHDRAWALS = 200 if os.environ.get("OTTLA_SOAK") == "1" else 3
+WITHDRAWALS = 200 if SOAK else 3
 
 
 def rule(operation: AclOperation, who: str = "User:ANONYMOUS") -> AclBinding:

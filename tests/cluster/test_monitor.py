@@ -2,11 +2,11 @@
 
 import asyncio
 import json
-import os
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.chance import SOAK
 from tests.monitoring.end_to_end import running, wait_for_more, wait_until_noticed
 
 from ottla.monitoring.clients import monitor_client
@@ -16,7 +16,6 @@ from ottla.monitoring.lag.watching import Watch, WatchSettings
 from ottla.testing.cluster import RunningCluster
 from ottla.testing.waiting import wait_until
 
-SOAK = os.environ.get("OTTLA_SOAK") == "1"
 NOTICED_SECONDS_MAX = 30.0
 """For a machine that is busy; on one that is not it takes the time that a record has to be acknowledged."""
 AGAIN_SECONDS_MAX = 60.0

@@ -1,15 +1,12 @@
 """Faults of all kinds while a cluster is written to: the short form of tests/cluster/soak.py."""
 
 import json
-import os
-import time
 from pathlib import Path
 
 import pytest
+from tests.chance import SEED, SOAK
 from tests.cluster.soak import Plan, in_rounds
 
-SOAK = os.environ.get("OTTLA_SOAK") == "1"
-SEED = int(os.environ.get("OTTLA_SEED", time.time_ns() % 1_000_000_007))
 FAULTS, WRITES, COPIES, ROUNDS = (100, 1_000_000, 100_000, 4) if SOAK else (3, 6_000, 250, 1)
 
 

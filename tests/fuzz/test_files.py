@@ -3,17 +3,16 @@
 A failure names its seed; OTTLA_SEED repeats it.
 """
 
-import os
 import random
 import shutil
 import struct
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.chance import SEED, SOAK
 
 from ottla.model.errors import ErrorCode
 from ottla.protocol.errors import CorruptBatch
@@ -29,9 +28,7 @@ from ottla.testing import RunningBroker, broker
 from ottla.testing.requests import FETCH_VERSION, create_topic, fetch_request, produce
 from ottla.testing.wire import WireConnection
 
-SOAK = os.environ.get("OTTLA_SOAK") == "1"
 ROUNDS = 60 if SOAK else 8
-SEED = int(os.environ.get("OTTLA_SEED", time.time_ns() % 1_000_000_007))
 VICTIMS = [f"victim-{number}" for number in range(8)]
 WITNESS = "witness"
 BATCHES = 60

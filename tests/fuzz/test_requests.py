@@ -3,15 +3,14 @@
 A failure names its seed; OTTLA_SEED repeats it. The requests of the last connection are kept beside the broker's log.
 """
 
-import os
 import random
 import socket
 import struct
-import time
 import uuid
 from pathlib import Path
 
 import pytest
+from tests.chance import SEED, SOAK
 
 from ottla.broker.handlers.table import SERVED, advertised
 from ottla.model.errors import ErrorCode
@@ -32,9 +31,7 @@ from ottla.testing.requests import FETCH_VERSION, create_topic, fetch_request, p
 from ottla.testing.waiting import wait_until
 from ottla.testing.wire import WireConnection
 
-SOAK = os.environ.get("OTTLA_SOAK") == "1"
 MUTANTS = 110_000 if SOAK else 5_000
-SEED = int(os.environ.get("OTTLA_SEED", time.time_ns() % 1_000_000_007))
 PER_CONNECTION = 4
 HEADER_BYTES = 14  # of a request by the client "fuzz"
 TIDY_EVERY = 2_000

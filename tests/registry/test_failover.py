@@ -3,7 +3,6 @@ the topic compacted meanwhile."""
 
 import contextlib
 import json
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from functools import partial
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.chance import SOAK
 
 from ottla.registry.client import RegistryClient
 from ottla.registry.errors import RegistryError
@@ -18,7 +18,7 @@ from ottla.testing.registry import RunningRegistry
 from ottla.testing.running import RunningBroker
 from ottla.testing.waiting import wait_until
 
-KILLS = 20 if os.environ.get("OTTLA_SOAK") else 3
+KILLS = 20 if SOAK else 3
 SESSION_MS = "1500"
 
 

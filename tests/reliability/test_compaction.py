@@ -1,6 +1,5 @@
 """kill -9 while logs are cleaned: no newest value is lost, no deleted key comes back."""
 
-import os
 import random
 import threading
 import time
@@ -10,14 +9,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.chance import SEED, SOAK
 
 from ottla.testing import RunningBroker, broker
 from ottla.testing.load import quiet
 from ottla.testing.waiting import wait_until
 
-SOAK = os.environ.get("OTTLA_SOAK") == "1"
 ROUNDS = 30 if SOAK else 3
-SEED = int(os.environ.get("OTTLA_SEED", time.time_ns() % 1_000_000_007))
 TOPIC = "table"
 KEYS = 3_000
 DELETED_SHARE = 0.2

@@ -2,12 +2,12 @@
 
 import random
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.chance import SEED
 
 from ottla.model.errors import ErrorCode
 from ottla.protocol.records import NewRecord, encode_batch
@@ -79,8 +79,7 @@ class _TopicChanges:
 
 def test_topics_created_and_deleted_under_kills_are_whole_or_gone(ottla_fresh_broker: RunningBroker) -> None:
     running = ottla_fresh_broker
-    seed = time.time_ns() % 1_000_000_007
-    chance = random.Random(seed)
+    chance = random.Random(SEED)
     changes = _TopicChanges(running.bootstrap)
     for _ in range(4):
         target = len(changes.created) + chance.randrange(3, 12)
@@ -91,8 +90,8 @@ def test_topics_created_and_deleted_under_kills_are_whole_or_gone(ottla_fresh_br
 
     admin = AdminClient({"bootstrap.servers": running.bootstrap}, logger=quiet)
     listed = set(admin.list_topics(timeout=SECONDS_MAX).topics)
-    assert not changes.created - listed, f"seed {seed}: created, acknowledged and not there"
-    assert not changes.deleted & listed, f"seed {seed}: deleted, acknowledged and still there"
+    assert not changes.created - listed, f"seed {SEED}: created, acknowledged and not there"
+    assert not changes.deleted & listed, f"seed {SEED}: deleted, acknowledged and still there"
     for name in sorted(listed):
         for partition in range(3):
             _send(running, name, [b"x"], partition)
@@ -101,7 +100,7 @@ def test_topics_created_and_deleted_under_kills_are_whole_or_gone(ottla_fresh_br
         return {path.name.rpartition("-")[0] for path in running.log_dirs[0].iterdir() if path.is_dir()}
 
     in_service = {name for name in directories() if not name.startswith("__")}
-    assert {name for name in in_service if name in changes.deleted} == set(), f"seed {seed}: deleted, on disk"
+    assert {name for name in in_service if name in changes.deleted} == set(), f"seed {SEED}: deleted, on disk"
 
 
 def test_committed_offsets_survive_a_kill(ottla_fresh_broker: RunningBroker) -> None:

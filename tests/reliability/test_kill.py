@@ -1,21 +1,19 @@
 """kill -9 under load: what was acknowledged is in the log once and in order, after every restart."""
 
-import os
 import random
 import time
 from collections.abc import Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.chance import SEED, SOAK
 
 from ottla.testing import RunningBroker, broker
 from ottla.testing.ledger import Ledger, audit
 from ottla.testing.load import LoadProducer, quiet, read_log
 from ottla.testing.waiting import wait_until
 
-SOAK = os.environ.get("OTTLA_SOAK") == "1"
 ROUNDS = 50 if SOAK else 4
-SEED = int(os.environ.get("OTTLA_SEED", time.time_ns() % 1_000_000_007))
 TOPIC = "ledger"
 PARTITIONS = 6
 PRODUCERS = 4

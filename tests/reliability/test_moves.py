@@ -1,7 +1,6 @@
 """Replicas move between log directories under load while the broker is killed: nothing acknowledged is lost."""
 
 import asyncio
-import os
 import random
 import time
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.chance import SEED, SOAK
 
 from ottla.client import admin, replicas
 from ottla.client.cluster import Cluster
@@ -21,9 +21,7 @@ from ottla.testing.ledger import Ledger, audit
 from ottla.testing.load import LoadProducer, quiet, read_log
 from ottla.testing.waiting import wait_until
 
-SOAK = os.environ.get("OTTLA_SOAK") == "1"
 ROUNDS = 40 if SOAK else 4
-SEED = int(os.environ.get("OTTLA_SEED", time.time_ns() % 1_000_000_007))
 TOPIC = "moved"
 PARTITIONS = 4
 PRODUCERS = 2

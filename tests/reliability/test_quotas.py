@@ -1,9 +1,8 @@
 """Throughput of clients with a quota, and of one without beside them: `make soak`, since it takes minutes."""
 
-import os
-
 import pytest
 from benchmarks.quotas import RATE, Look, minutes, of_ottla, rate_over_waves
+from tests.chance import SOAK
 
 WITHIN = 0.10
 SECONDS = 132.0
@@ -12,7 +11,7 @@ SECONDS = 132.0
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
-@pytest.mark.skipif(os.environ.get("OTTLA_SOAK") != "1", reason="takes four minutes; make soak runs it")
+@pytest.mark.skipif(not SOAK, reason="takes four minutes; make soak runs it")
 def test_clients_come_within_a_tenth_of_their_bound() -> None:
     figures = of_ottla(SECONDS)
     assert abs(figures.produced.over_waves / RATE - 1) < WITHIN, figures

@@ -1,7 +1,6 @@
 """What comes to a TLS port is not always TLS, and not always meant well: nobody else notices."""
 
 import contextlib
-import os
 import random
 import shutil
 import socket
@@ -11,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
+from tests.chance import SOAK
 from tests.security.conftest import PATIENCE_S
 from tests.security.hostile_kit import answers
 from tests.unit.broker.security.sasl.test_mechanisms import mutated
@@ -19,8 +19,7 @@ from ottla.testing import RunningBroker
 from ottla.testing.process import resident_bytes
 from ottla.testing.tls import Certificates
 
-SOAK = os.environ.get("OTTLA_SOAK") == "1"  # wants many open files: ulimit -n 20000
-HALF_OPEN = 5_000 if SOAK else 400
+HALF_OPEN = 5_000 if SOAK else 400  # the many want as many open files: ulimit -n 20000
 HALF_OPEN_BYTES_MAX = 64 << 20
 """What they may cost, however many come: the broker keeps a bounded number of them (server/tls_handshake.py)."""
 MUTATIONS = 2_000 if SOAK else 150

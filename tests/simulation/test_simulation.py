@@ -5,11 +5,11 @@ import subprocess
 import sys
 
 import pytest
+from tests.chance import SOAK
 from tests.simulation import invariants
 from tests.simulation.planted import PLANTED, Planted
 from tests.simulation.world import run
 
-SOAK = os.environ.get("OTTLA_SOAK") == "1"
 SEEDS = "0-199" if SOAK else "0-9"
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.chance import SOAK
 from tests.committed import values
 from tests.spark.feeding import Records, create_topic
 from tests.spark.gate import Gate, Hold, Matches, gate
@@ -148,7 +149,7 @@ def run_stream(spark: SparkSession, world: World, names: Names) -> None:
 
 IN_SOAKS = [
     pytest.mark.soak,
-    pytest.mark.skipif(os.environ.get("OTTLA_SOAK") != "1", reason="a JVM more for a place beside another: make soak"),
+    pytest.mark.skipif(not SOAK, reason="a JVM more for a place beside another: make soak"),
 ]
 SENT = [str(number) for number in range(400)]
 

@@ -21,6 +21,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
+from tests.chance import SOAK
 from tests.committed import Partition, content_hashes
 from tests.own_speeds import Speed, disk_speed, store_speeds
 from tests.pipelines.s3_server import s3_server
@@ -43,7 +44,6 @@ from ottla.spark.connections import shared_cluster
 from ottla.testing import broker
 from ottla.testing.waiting import wait_until
 
-LONG = os.environ.get("OTTLA_SOAK") == "1"
 MEGABYTES = int(os.environ.get("OTTLA_SOAK_MEGABYTES", "2000"))
 KILLS = int(os.environ.get("OTTLA_SOAK_KILLS", "10"))
 FOLDER = os.environ.get("OTTLA_SOAK_FOLDER")
@@ -214,7 +214,7 @@ def _cluster(bootstrap: str) -> Cluster:
 
 
 @pytest.mark.soak
-@pytest.mark.skipif(not LONG, reason="make soak runs it")
+@pytest.mark.skipif(not SOAK, reason="make soak runs it")
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("kind", ["raw", "parquet"])
 def test_killed_again_and_again_everything_comes_back_from_a_bucket(

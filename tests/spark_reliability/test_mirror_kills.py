@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 from confluent_kafka import KafkaException, Producer
+from tests.chance import SOAK
 from tests.committed import Record, read_committed
 from tests.pipelines.standbys import Load, raw, values
 from tests.pipelines.two_clusters import MAIN
@@ -36,7 +37,6 @@ from ottla.testing.load import quiet
 from ottla.testing.running import SettingValue
 from ottla.testing.waiting import wait_until
 
-LONG = os.environ.get("OTTLA_SOAK") == "1"
 KILLS = int(os.environ.get("OTTLA_SOAK_KILLS", "20"))
 """Of each: the driver, the source's broker, the target's; and so often each of the mirror's two links is cut."""
 TOPIC, LATEST, RECENT, GROUP = "orders", "latest", "recent", "shop"
@@ -301,7 +301,7 @@ def unread(found: Sequence[Record], offset: int) -> int:
 
 
 @pytest.mark.soak
-@pytest.mark.skipif(not LONG, reason="takes minutes; make soak runs it")
+@pytest.mark.skipif(not SOAK, reason="takes minutes; make soak runs it")
 @pytest.mark.timeout(3_600)
 def test_a_standby_has_the_same_batches_after_every_kill(tmp_path: Path) -> None:
     started = time.monotonic()
@@ -326,7 +326,7 @@ def test_a_standby_has_the_same_batches_after_every_kill(tmp_path: Path) -> None
 
 
 @pytest.mark.soak
-@pytest.mark.skipif(not LONG, reason="takes minutes; make soak runs it")
+@pytest.mark.skipif(not SOAK, reason="takes minutes; make soak runs it")
 @pytest.mark.timeout(3_600)
 def test_a_mirror_has_every_record_once_and_groups_at_the_next_one_after_every_kill(tmp_path: Path) -> None:
     started = time.monotonic()

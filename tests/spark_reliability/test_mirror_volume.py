@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from confluent_kafka import Producer
+from tests.chance import SOAK
 from tests.committed import content_hashes
 from tests.pipelines.two_clusters import MAIN
 from tests.spark.feeding import create_topic
@@ -46,7 +47,7 @@ def fill(bootstrap: str, records: int, value_bytes: int) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.skipif(os.environ.get("OTTLA_SOAK") != "1", reason="takes minutes; make soak runs it")
+@pytest.mark.skipif(not SOAK, reason="takes minutes; make soak runs it")
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("value_bytes", [100, 1_000])
 def test_every_record_arrives_as_it_was(value_bytes: int, tmp_path: Path) -> None:

@@ -1,17 +1,14 @@
 """Exactly once while the broker is killed, paused and restarted: the short form of tests/transactions/soak.py."""
 
-import os
-import time
 from collections.abc import Iterator
 
 import pytest
+from tests.chance import SEED, SOAK
 from tests.transactions.checker import summary
 from tests.transactions.soak import SETTINGS, Plan, judge, run
 
 from ottla.testing import RunningBroker, broker
 
-SOAK = os.environ.get("OTTLA_SOAK") == "1"
-SEED = int(os.environ.get("OTTLA_SEED", time.time_ns() % 1_000_000_007))
 OPERATIONS, KILLS = (500_000, 50) if SOAK else (6_000, 2)
 
 

@@ -1,7 +1,6 @@
 """Every row of the table of JSON Schema rules, and what they promise: what was valid stays valid."""
 
 import json
-import os
 import warnings
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator
+from tests.chance import SOAK
 
 from ottla.registry.compatibility.json_schema import check_json_schema
 from ottla.registry.errors import InvalidSchema, TooComplex
@@ -18,7 +18,6 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from hypothesis_jsonschema import from_schema
 
-SOAK = os.environ.get("OTTLA_SOAK") == "1"
 STRING, NUMBER, INTEGER = {"type": "string"}, {"type": "number"}, {"type": "integer"}
 
 

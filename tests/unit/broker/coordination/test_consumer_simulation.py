@@ -3,12 +3,12 @@
 Clients here do what clients do, but late: they lose answers, fall silent, come back, change their minds.
 """
 
-import os
 from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.chance import SOAK
 
 from ottla.broker.coordination.groups.classic.group import ClassicGroup
 from ottla.broker.coordination.groups.consumer import classic_wire
@@ -24,7 +24,6 @@ from .consumer_world import ConsumerWorld
 from .group_world import LOST, LogItem, hard_state, reload
 from .test_migration import subscription
 
-SOAK = os.environ.get("OTTLA_SOAK") == "1"
 TOPICS = [{"t": 3}, {"t": 5}, {"t": 3, "u": 2}, {"t": 3, "u": 2, "v": 1}, {"u": 2}]
 WISHES: list[dict[str, Any]] = [
     {"topics": ("t",)},

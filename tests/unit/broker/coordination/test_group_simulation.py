@@ -1,13 +1,13 @@
 """Throw every order of events at the machine; check what must hold in each of them."""
 
 import copy
-import os
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.chance import SOAK
 
 from ottla.broker.coordination.groups.classic.group import ClassicGroup
 from ottla.broker.coordination.groups.classic.states import State
@@ -24,7 +24,6 @@ from ottla.protocol.records import NO_PRODUCER_ID
 
 from .group_world import LOST, RANGE, LogItem, Marker, World, hard_state, reload
 
-SOAK = os.environ.get("OTTLA_SOAK") == "1"
 STICKY = ("sticky", b"\x00\x01\x00\x00\x00\x01\x00\x01u\xff\xff\xff\xff")
 PROTOCOLS = st.sampled_from([RANGE, (*RANGE, STICKY), (STICKY, *RANGE)])
 PRODUCERS = st.sampled_from([1, 2])

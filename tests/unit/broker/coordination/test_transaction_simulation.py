@@ -1,11 +1,11 @@
 """Throw every order of events at the machine; check what must hold in each of them."""
 
-import os
 from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.chance import SOAK
 
 from ottla.broker.coordination.transactions.events import EPOCH_MAX, End, Init
 from ottla.broker.coordination.transactions.states import AT_REST, PREPARED
@@ -15,7 +15,6 @@ from ottla.protocol.transaction_records import TransactionState
 
 from .transaction_world import NONE, PARTITIONS, TIMEOUT_MS, Producer, World
 
-SOAK = os.environ.get("OTTLA_SOAK") == "1"
 NAMES = st.sampled_from(["a", "a", "a", "b"])
 VERSIONS = st.sampled_from([0, 2])
 LOST = st.sampled_from([False, False, False, True])

@@ -1,7 +1,6 @@
 """Handshakes: who agrees gets a channel, everybody else is gone soon and has cost little."""
 
 import asyncio
-import os
 import random
 import socket
 import ssl
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 import uvloop
+from tests.chance import SOAK
 
 from ottla.broker.server.tls_channel import TlsChannel
 from ottla.broker.server.tls_handshake import HANDSHAKE_BYTES_MAX, Handshakes
@@ -20,7 +20,6 @@ from ottla.tls.contexts import Agreement, client_context, server_context, try_ha
 from ottla.tls.names import owner_of
 from ottla.tls.stores import KeyStore, TrustStore
 
-SOAK = os.environ.get("OTTLA_SOAK") == "1"
 PATIENCE_S = 600.0 if SOAK else 30.0
 MUTATIONS = 50_000 if SOAK else 200
 
