@@ -10,6 +10,7 @@ from ottla.client import security_names
 from ottla.client.errors import InvalidSetting
 from ottla.client.kerberos import Kerberos
 from ottla.tls.keys_in_memory import load_keys
+from ottla.tls.trusting import trusting
 
 PLAIN = "PLAIN"
 OAUTHBEARER = "OAUTHBEARER"
@@ -232,10 +233,9 @@ _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_
 def ssl_context(tls: Tls) -> ssl.SSLContext:
     """The context of these certificates. Raises InvalidSetting for files that cannot be read."""
     try:
-        context = ssl.create_default_context(cafile=tls.ca_location, cadata=tls.ca_pem)
+        context = trusting(tls.ca_location, tls.ca_pem)
         context.check_hostname = tls.check_hostname
         context.verify_mode = ssl.CERT_REQUIRED if tls.verify else ssl.CERT_NONE
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as Java: whatever is in a trust store is believed
         context.minimum_version = _VERSIONS[tls.versions[0]]
         context.maximum_version = _VERSIONS[tls.versions[-1]]
         if tls.ciphers is not None:

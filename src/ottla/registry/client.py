@@ -6,13 +6,13 @@ It blocks, keeps one connection per thread, and keeps what cannot change: schema
 import base64
 import http.client
 import json
-import ssl
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlencode, urlsplit
 
 from ottla.registry.errors import RegistryError
+from ottla.tls.trusting import trusting
 
 SECONDS_MAX = 30.0
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
@@ -53,7 +53,7 @@ class RegistryClient:
         if user is not None:
             encoded = base64.b64encode(f"{user}:{password or ''}".encode()).decode()
             self._headers["Authorization"] = f"Basic {encoded}"
-        self._tls = ssl.create_default_context(cafile=ca_file) if urls.startswith("https") else None
+        self._tls = trusting(ca_file) if urls.startswith("https") else None
         self._seconds_max = seconds_max
         self._local = threading.local()
         self._opened: list[http.client.HTTPConnection] = []

@@ -1,6 +1,7 @@
 """Routing and retries, against brokers that a test scripts."""
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Callable
 
@@ -220,14 +221,14 @@ def test_patience_waits_for_a_broker_that_is_not_there_yet() -> None:
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             port = taken.getsockname()[1]
-        async with Cluster(f"127.0.0.1:{port}", patience_s=20.0) as cluster:
+        async with contextlib.AsyncExitStack() as server, Cluster(f"127.0.0.1:{port}", patience_s=20.0) as cluster:
             asking = asyncio.create_task(cluster.retrying(lambda: cluster.metadata([])))
             refused = await asyncio.wait([asking], timeout=0.2)
             assert not refused[0], "it has given up already"
-            server = ScriptedBroker(lambda *_: MetadataResponse(cluster_id="here"))
-            listening = await asyncio.start_server(server.serve, "127.0.0.1", port)
-            async with listening:
-                return (await asking).cluster_id
+            broker = ScriptedBroker(lambda *_: MetadataResponse(cluster_id="here"))
+            # It ends behind the cluster: from Python 3.12 on a server waits for its connections.
+            await server.enter_async_context(await asyncio.start_server(broker.serve, "127.0.0.1", port))
+            return (await asking).cluster_id
 
     assert asyncio.run(scenario()) == "here"
 

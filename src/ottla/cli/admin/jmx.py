@@ -8,7 +8,6 @@ import argparse
 import base64
 import json
 import re
-import ssl
 import sys
 import time
 import urllib.error
@@ -19,6 +18,7 @@ from typing import Any
 
 from ottla.cli.common.options import ToolParser
 from ottla.cli.common.output import CommandError
+from ottla.tls.trusting import trusting
 
 DEFAULT_URL = "service:jmx:rmi:///jndi/rmi://127.0.0.1:9999/jmxrmi"
 FORMATS = ("original", "properties", "csv", "tsv")
@@ -121,7 +121,7 @@ class JolokiaClient:
 
     def ask(self, requests: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
         request = urllib.request.Request(self._url, json.dumps(requests).encode(), self._headers)  # noqa: S310 (endpoint() knows http)
-        context = ssl.create_default_context() if self._url.startswith("https") else None
+        context = trusting() if self._url.startswith("https") else None
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS, context=context) as answer:  # noqa: S310
                 replies: list[dict[str, Any]] = json.load(answer)

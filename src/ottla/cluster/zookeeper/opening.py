@@ -9,6 +9,7 @@ from ottla.cluster.zookeeper.store import ZooKeeperStore
 from ottla.config.broker import BrokerSettings
 from ottla.config.setting import ConfigError
 from ottla.config.zookeeper import parse_connect
+from ottla.tls.trusting import trusting
 
 
 async def open_zookeeper(settings: BrokerSettings) -> ZooKeeperStore:
@@ -37,7 +38,7 @@ def _tls(settings: BrokerSettings) -> ssl.SSLContext:
     """ConfigError says which file cannot be used."""
     authorities, own = settings.zookeeper_ssl_truststore_location, settings.zookeeper_ssl_keystore_location
     with _named("truststore", authorities):
-        context = ssl.create_default_context(cafile=authorities)
+        context = trusting(authorities)
     context.check_hostname = bool(settings.zookeeper_ssl_endpoint_identification_algorithm)
     if own is not None:
         with _named("keystore", own):

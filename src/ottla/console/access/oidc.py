@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.model.errors import OttlaError
+from ottla.tls.trusting import trusting
 
 if TYPE_CHECKING:
     from joserfc.jwk import KeySet
@@ -214,7 +215,9 @@ class Oidc:
 
 def _ask(request: urllib.request.Request) -> dict[str, Any]:
     try:
-        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS_MAX) as response:  # noqa: S310 (https, see above)
+        with urllib.request.urlopen(  # noqa: S310 (https, see above)
+            request, timeout=ANSWER_SECONDS_MAX, context=trusting()
+        ) as response:
             data = response.read(ANSWER_BYTES_MAX + 1)
         if len(data) > ANSWER_BYTES_MAX:
             raise ValueError("its answer is too large")

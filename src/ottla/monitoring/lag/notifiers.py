@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from ottla.model.errors import OttlaError
 from ottla.monitoring.lag.documents import group_status
 from ottla.monitoring.lag.notices import Notice, NotifierRule
+from ottla.tls.trusting import trusting
 
 Render = Callable[[Notice], str]
 """A notice as the text that is sent."""
@@ -43,7 +44,7 @@ class Trust(NamedTuple):
     verify: bool = True
 
     def context(self) -> ssl.SSLContext:
-        context = ssl.create_default_context()
+        context = trusting()
         if self.extra_ca:
             context.load_verify_locations(cafile=self.extra_ca)
         if not self.verify:
