@@ -6,6 +6,7 @@ import sys
 import tempfile
 import venv
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -65,6 +66,9 @@ def pip(*arguments: str) -> None:
 def main() -> int:
     if sys.version_info < (3, 11):  # noqa: UP036 (run by whatever python3 the user has)
         print(f"Ottla needs Python 3.11 or newer; this is {sys.version.split()[0]}. Try: make setup PYTHON=python3.11")
+        return 1
+    if find_spec("ensurepip") is None:
+        print("This Python cannot make environments. On Debian and Ubuntu: apt-get install python3-venv")
         return 1
     create()
     (VENV / HALF_DONE).touch()

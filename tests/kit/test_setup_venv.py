@@ -52,6 +52,15 @@ def test_a_set_up_that_was_killed_is_begun_anew(
     assert not (setup.VENV / setup.HALF_DONE).exists()
 
 
+def test_a_python_that_cannot_make_environments_is_told(
+    setup: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(setup, "find_spec", lambda _: None)
+    assert setup.main() == 1
+    assert "apt-get install python3-venv" in capsys.readouterr().out
+    assert not setup.VENV.exists()
+
+
 def test_what_is_there_stays_when_pip_refuses(
     setup: ModuleType, half_a_package: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

