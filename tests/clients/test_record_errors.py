@@ -31,7 +31,7 @@ from ottla.testing.wire import WireConnection
 
 Unique = Callable[[str], str]
 SECONDS_MAX = 60.0
-LINGER_MS = 300  # long enough for the records of a test to share their batch
+LINGER_MS = 60_000  # the records of a test share their batch, however slow the machine: it is sent by flush()
 WANTS_KEYS = "cleanup.policy=compact, so every record needs a key"
 COMPACTED = {"cleanup.policy": "compact"}
 AFTER_MAX_MS = 60_000
@@ -133,13 +133,16 @@ def test_kafka_python_says_which_record_and_why(ottla_broker: RunningBroker, com
     producer = KafkaProducer(bootstrap_servers=ottla_broker.bootstrap, linger_ms=LINGER_MS, enable_idempotence=False)
     try:
         first, keyless, last = (producer.send(compacted, key=key, value=b"v") for key in (b"a", None, b"b"))
+        producer.flush(SECONDS_MAX)
         with pytest.raises(InvalidRecordError, match=WANTS_KEYS):
             keyless.get(SECONDS_MAX)
         for innocent in (first, last):
             with pytest.raises(PythonKafkaError) as caught:
                 innocent.get(SECONDS_MAX)
             assert not isinstance(caught.value, InvalidRecordError)
-        assert producer.send(compacted, key=b"a", value=b"v").get(SECONDS_MAX).offset == 0
+        taken = producer.send(compacted, key=b"a", value=b"v")
+        producer.flush(SECONDS_MAX)
+        assert taken.get(SECONDS_MAX).offset == 0
     finally:
         producer.close()
 
@@ -148,11 +151,15 @@ def test_aiokafka_goes_on_after_a_refused_batch(ottla_broker: RunningBroker, com
     async def scenario() -> None:
         async with (
             asyncio.timeout(SECONDS_MAX),
-            AIOKafkaProducer(bootstrap_servers=ottla_broker.bootstrap, linger_ms=LINGER_MS) as producer,
+            AIOKafkaProducer(bootstrap_servers=ottla_broker.bootstrap) as producer,
         ):
-            sent = [await producer.send(compacted, key=key, value=b"v") for key in (b"a", None)]
-            outcomes = await asyncio.gather(*sent, return_exceptions=True)
-            assert all(isinstance(outcome, AioKafkaError) for outcome in outcomes)
+            batch = producer.create_batch()
+            for key in (b"a", None):
+                batch.append(key=key, value=b"v", timestamp=None)
+            batch.close()
+            refused = await producer.send_batch(batch, compacted, partition=0)
+            with pytest.raises(AioKafkaError):
+                await refused
             taken = await producer.send_and_wait(compacted, key=b"a", value=b"v")
             assert taken.offset == 0
 

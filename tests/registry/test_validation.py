@@ -57,7 +57,7 @@ def sent(
 ) -> list[KafkaError | None]:
     """What became of each, all in one batch."""
     outcomes: list[KafkaError | None] = []
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 200, "compression.type": codec})
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 60_000, "compression.type": codec})
     for value in values:
         producer.produce(topic, value, on_delivery=lambda error, _: outcomes.append(error), **more)
     producer.flush(60)
