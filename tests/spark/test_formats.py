@@ -33,6 +33,7 @@ from ottla.spark.formats.api import from_format, parse, to_format
 from ottla.spark.formats.avro_schemas import columns_of
 from ottla.spark.formats.protobuf_shapes import columns_of_shape, shape_of
 from ottla.spark.formats.spec import REGISTRY_HINT, TOMBSTONE_ERROR, FormatProblem, FormatSpec, interpreted
+from ottla.spark.moments import in_utc
 
 SCHEMA = (
     "id STRING, n INT, big BIGINT, amount DOUBLE, at TIMESTAMP, day DATE, price DECIMAL(10,2), flag BOOLEAN, "
@@ -306,8 +307,8 @@ def test_json_written_by_others_in_their_patterns(spark: SparkSession) -> None:
     options = {"timestamp_format": "dd.MM.yyyy HH:mm", "date_format": "dd.MM.yyyy"}
     frame = values(spark, b'{"at":"05.02.2024 10:30","day":"05.02.2024"}', b'{"at":"2024-02-05T10:30:00Z"}')
     parsed = from_format(frame, "json", "at TIMESTAMP, day DATE", options=options)
-    [good] = parsed.good.collect()
-    assert good.at == datetime(2024, 2, 5, 10, 30, tzinfo=UTC).replace(tzinfo=None)
+    [good] = in_utc(parsed.good.collect(), parsed.good.schema)
+    assert good.at == datetime(2024, 2, 5, 10, 30, tzinfo=UTC)
     assert parsed.bad.count() == 1
     written = to_format(parsed.good, "json", ["at", "day"], options=options)
     assert written.first()["value"] == b'{"at":"05.02.2024 10:30","day":"05.02.2024"}'  # type: ignore[index]

@@ -45,8 +45,9 @@ DEFAULTS: Mapping[str, str] = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # Not `extraJavaOptions`: those are the user's, and come after these, so that they win.
     # The deep stack is for Spark itself: to tell interruptions of foreachBatch from failures it matches messages with
-    # a regular expression that recurses for each character, and 1 MB is not enough for a long one.
-    _JAVA_OPTIONS: f'-Xss16m -Dlog4j2.configurationFile="{_LOG_SETTINGS.as_uri()}"',
+    # a regular expression that recurses for each character, and 1 MB is not enough for a long one. Java before 18 takes
+    # the character set of the locale, which is ASCII where the one that LANG names is not installed.
+    _JAVA_OPTIONS: f'-Xss16m -Dfile.encoding=UTF-8 -Dlog4j2.configurationFile="{_LOG_SETTINGS.as_uri()}"',
     "spark.redaction.regex": _HIDDEN,
     "spark.sql.redaction.options.regex": f"{_HIDDEN}|url",
     "spark.ui.enabled": "false",

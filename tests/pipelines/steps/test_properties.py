@@ -36,7 +36,7 @@ def apply(spark: SparkSession, kind: str, options: dict[str, Any], frame: DataFr
 
 
 def seconds(moment: datetime) -> int:
-    return int((moment.replace(tzinfo=UTC) - START) / timedelta(seconds=1))
+    return int((moment.astimezone(UTC) - START) / timedelta(seconds=1))
 
 
 @few_long_examples

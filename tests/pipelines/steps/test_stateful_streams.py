@@ -1,7 +1,7 @@
 """Steps with state on real streams: out of order, late, again after a restart."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -30,7 +30,7 @@ def event(key: str, n: int, clock: str) -> dict[str, Any]:
 
 
 def clock(moment: datetime) -> str:
-    return moment.strftime("%H:%M")
+    return moment.astimezone(UTC).strftime("%H:%M")
 
 
 def test_tumbling_windows_close_once_count_late_rows_and_survive_a_restart(

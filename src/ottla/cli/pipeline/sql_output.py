@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, ClassVar
 
@@ -136,8 +136,7 @@ def _is_plain(value: Any) -> bool:
 def _plain(value: Any) -> Any:
     """What JSON has no form for: times as ISO 8601 and bytes as base64."""
     if isinstance(value, datetime):
-        moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value
-        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, bytes | bytearray):

@@ -17,6 +17,7 @@ from ottla.cli.pipeline.options import brief_spark, ending_in_order, running_spa
 from ottla.cli.pipeline.sql_output import Output
 from ottla.cli.pipeline.sql_tables import TopicAccess, register
 from ottla.cli.pipeline.sql_words import ErrorText, in_words
+from ottla.spark.moments import in_utc
 
 TABLE_ROWS_MAX = 1_000
 """A table is laid out as a whole, so it needs an end."""
@@ -73,12 +74,12 @@ def _show(frame: DataFrame, limit: int | None, output: Output) -> int:
     with output.status("looking"):
         if not output.LAID_OUT:
             chosen = frame if limit is None else frame.limit(limit)
-            return output.show(chosen.columns, chosen.toLocalIterator())
+            return output.show(chosen.columns, in_utc(chosen.toLocalIterator(), chosen.schema))
         rows = frame.take(limit or TABLE_ROWS_MAX + 1)
     if limit is None and len(rows) > TABLE_ROWS_MAX:
         note(f"these are the first {TABLE_ROWS_MAX:,} rows; --limit asks for more, --json and --csv print all")
         rows = rows[:TABLE_ROWS_MAX]
-    return output.show(frame.columns, iter(rows))
+    return output.show(frame.columns, in_utc(rows, frame.schema))
 
 
 class _Printer:
@@ -95,7 +96,7 @@ class _Printer:
         if left == 0:
             return
         rows = batch.collect() if left is None else batch.take(left)
-        self.rows += self._output.show(batch.columns, iter(rows))
+        self.rows += self._output.show(batch.columns, in_utc(rows, batch.schema))
         if self.rows == self._limit:
             self.done.set()
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from ottla.pipelines.connectors.base import Batch, Written
 from ottla.pipelines.connectors.options import ConnectorOptions
+from ottla.spark.moments import in_utc
 
 
 class ConsoleSinkOptions(ConnectorOptions, frozen=True, kw_only=True):
@@ -45,7 +46,7 @@ class ConsoleSink:
         table = Table()
         for column in frame.columns:
             table.add_column(column, overflow="fold")
-        for row in shown:
+        for row in in_utc(shown, frame.schema):
             table.add_row(*[self._cell(value) for value in row])
         console = Console(file=sys.stdout)
         console.print(Text(title, style="bold"))

@@ -27,6 +27,7 @@ from ottla.pipelines.runner.failures import the_point
 from ottla.pipelines.runner.topics import create_topic
 from ottla.spark import loop
 from ottla.spark.connections import shared_cluster
+from ottla.spark.moments import in_utc
 from ottla.spark.writing.batch_writer import write_batch
 
 _PLACE = re.compile(r"(?P<partition>\d+):(?P<offset>\d+)")
@@ -80,7 +81,8 @@ def replay(
         if replayed in there:
             letters = letters.join(_sent(deployment, spark, replayed), ["partition", "offset"], "left_anti")
         chosen = keep(_choose(letters, where, places))
-        shown = [_shown(row.asDict()) for row in chosen.drop("key_bytes", "value_bytes", "headers").collect()]
+        told = chosen.drop("key_bytes", "value_bytes", "headers")
+        shown = [_shown(row.asDict()) for row in in_utc(told.collect(), told.schema)]
         _refuse_letters_without_topic(shown, there)
         if send and shown:
             if replayed not in there:

@@ -17,7 +17,7 @@ from typing import ClassVar
 import msgspec
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType
 
 from ottla.spark.formats.explaining import (
     TIMESTAMP_FORMAT,
@@ -104,7 +104,7 @@ class CsvFormat:
         return sf.lit(self._options.separator)
 
     def _read(self, text: Column, schema: StructType) -> Column:
-        wanted = StructType([*(StructField(field.name, field.dataType) for field in schema.fields), _corrupt_field()])
+        wanted = StructType([*(StructField(field.name, _read_as(field)) for field in schema.fields), _corrupt_field()])
         settings = self._settings() | {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
         if self._options.timestamp_format:
             settings["timestampFormat"] = self._options.timestamp_format
@@ -179,10 +179,15 @@ def _without_stand_ins(read: Column, field: StructField, text: Column) -> Column
     """A field of this line as it was written. No number and no time is written with one of them."""
     if not isinstance(field.dataType, StringType | BinaryType):
         return read
-    restored = read.cast("string")
+    restored = read
     for odd, stand_in in _STAND_INS.items():
         restored = sf.replace(restored, sf.lit(stand_in), sf.lit(odd))
-    return sf.when(_has_any(text, _STAND_INS), restored.cast(field.dataType)).otherwise(read)
+    return sf.when(_has_any(text, _STAND_INS), restored).otherwise(read).cast(field.dataType)
+
+
+def _read_as(field: StructField) -> DataType:
+    """Bytes as text: Spark's parser would write them in the character set of the machine's locale."""
+    return StringType() if isinstance(field.dataType, BinaryType) else field.dataType
 
 
 def _corrupt_field() -> StructField:
