@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,10 @@ _counter = itertools.count(1)
 # of a hundred tests outgrow: it would throw compiled code away and compile it again.
 os.environ["OTTLA_RESIDENT"] = "off"  # a test that is about it says so
 os.environ.setdefault("OTTLA_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m")
+
+# Most machines do not show UTC, and some show half hours; brokers, commands and Spark's processes inherit it.
+os.environ["TZ"] = "America/St_Johns"
+time.tzset()
 
 # How long one example takes, or making one, says something about the machine and nothing about the code. The examples
 # are the same in every run of `make test`, as all that is left to chance (tests/chance.py).

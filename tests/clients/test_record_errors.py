@@ -6,14 +6,15 @@ librdkafka tells records apart where a batch has two or more at fault; of one al
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError as AioKafkaError
-from confluent_kafka import KafkaError, Message, Producer
 from kafka import KafkaProducer
 from kafka.errors import InvalidRecordError
 from kafka.errors import KafkaError as PythonKafkaError
+from tests.one_batch import send_as_one_batch
 
 from ottla.model.errors import ErrorCode
 from ottla.protocol.compression import Codec
@@ -31,7 +32,7 @@ from ottla.testing.wire import WireConnection
 
 Unique = Callable[[str], str]
 SECONDS_MAX = 60.0
-LINGER_MS = 60_000  # the records of a test share their batch, however slow the machine: it is sent by flush()
+LINGER_MS = 60_000  # the records of a test share their batch, however slow the machine is: flush() sends it
 WANTS_KEYS = "cleanup.policy=compact, so every record needs a key"
 COMPACTED = {"cleanup.policy": "compact"}
 AFTER_MAX_MS = 60_000
@@ -87,24 +88,11 @@ def test_a_batch_that_is_too_large_is_refused_whole(ottla_broker: RunningBroker,
     assert answer.log_start_offset == -1
 
 
-class _Reports(dict[bytes, KafkaError | None]):
-    """What librdkafka says of each record, by its value."""
-
-    def __call__(self, error: KafkaError | None, message: Message) -> None:
-        self[message.value()] = error
-
-    @property
-    def names(self) -> list[str | None]:
-        return [None if error is None else error.name() for _, error in sorted(self.items())]
-
-
-def _send(broker: RunningBroker, topic: str, records: list[tuple[bytes | None, int]], **settings: object) -> _Reports:
-    reports = _Reports()
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": LINGER_MS, **settings})
-    for number, (key, timestamp) in enumerate(records):
-        producer.produce(topic, b"%d" % number, key, timestamp=timestamp, partition=0, on_delivery=reports)
-    assert producer.flush(SECONDS_MAX) == 0
-    return reports
+def _send(broker: RunningBroker, topic: str, records: list[tuple[bytes | None, int]], **settings: object) -> list[Any]:
+    """What librdkafka says of each record: the name of its error, or None."""
+    sent = [{"topic": topic, "key": key, "value": b"v", "timestamp": timestamp} for key, timestamp in records]
+    outcomes = send_as_one_batch({"bootstrap.servers": broker.bootstrap, **settings}, sent)
+    return [None if error is None else error.name() for error in outcomes]
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
@@ -115,8 +103,8 @@ def test_librdkafka_tells_records_at_fault_from_the_others(
     settings = {"compression.type": codec, "enable.idempotence": idempotent}
     reports = _send(ottla_broker, compacted, [(None, 0), (b"a", 0), (None, 0), (b"b", 0)], **settings)
     different = "_INVALID_DIFFERENT_RECORD"
-    assert reports.names == ["INVALID_RECORD", different, "INVALID_RECORD", different]
-    assert _send(ottla_broker, compacted, [(b"a", 0), (b"b", 0)], **settings).names == [None, None]
+    assert reports == ["INVALID_RECORD", different, "INVALID_RECORD", different]
+    assert _send(ottla_broker, compacted, [(b"a", 0), (b"b", 0)], **settings) == [None, None]
 
 
 def test_librdkafka_and_times_out_of_range(ottla_broker: RunningBroker, unique: Unique) -> None:
@@ -124,9 +112,9 @@ def test_librdkafka_and_times_out_of_range(ottla_broker: RunningBroker, unique: 
     now_ms = int(time.time() * 1000)
     late_ms = now_ms + 100 * AFTER_MAX_MS
     both = _send(ottla_broker, topic, [(None, late_ms), (None, now_ms), (None, late_ms)])
-    assert both.names == ["INVALID_RECORD", "_INVALID_DIFFERENT_RECORD", "INVALID_RECORD"]
+    assert both == ["INVALID_RECORD", "_INVALID_DIFFERENT_RECORD", "INVALID_RECORD"]
     alone = _send(ottla_broker, topic, [(None, late_ms)])
-    assert alone.names == ["INVALID_TIMESTAMP"]
+    assert alone == ["INVALID_TIMESTAMP"]
 
 
 def test_kafka_python_says_which_record_and_why(ottla_broker: RunningBroker, compacted: str) -> None:

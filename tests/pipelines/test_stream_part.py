@@ -133,14 +133,20 @@ def test_tables_in_the_stream_are_read_anew_for_every_batch_and_bad_records_of_t
     world.send(prices, "{oops", '{"price": 3}', keys=["bad", "nameless"])
     world.send(topic, order(1))
     supervisor = world.supervisor(world.file(TABLES), once=False)
+
+    def unread() -> dict[str, int]:
+        found: dict[str, int] = status_document(supervisor)["pipelines"][0]["queries"][0]["unread_in_tables"]
+        return found
+
     running = threading.Thread(target=supervisor.run)
     running.start()
     try:
         wait_until(lambda: len(come_out()) == 1 or not running.is_alive(), "the first batch", seconds=120)
+        # The tables are looked at behind the batch, and not while they change.
+        wait_until(lambda: len(unread()) == 3 or not running.is_alive(), "a look at the tables", seconds=120)
         change(2)
         world.send(topic, order(2))
         wait_until(lambda: len(come_out()) == 2 or not running.is_alive(), "the second batch", seconds=120)
-        status = status_document(supervisor)["pipelines"][0]["queries"][0]
     finally:
         supervisor.stop()
         running.join(60)
@@ -149,7 +155,7 @@ def test_tables_in_the_stream_are_read_anew_for_every_batch_and_bad_records_of_t
         {"id": f"o{number}", "price": float(number), "rate": float(number), "name": f"name {number}"}
         for number in (1, 2)
     ], world.events
-    assert status["unread_in_tables"] == {"prices": 2, "rates": 0, "names": 0}
+    assert unread() == {"prices": 2, "rates": 0, "names": 0}
     (warning,) = [event for event in world.events if event.what == "warning"]
     assert "2 records of the table prices cannot be read and are left out" in warning.message
     assert f"topic {prices}, partition 0, offset 1: malformed JSON" in warning.message

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.one_batch import send_as_one_batch
 
 from ottla.broker.handlers.producing.schema_ids import SchemaIds
 from ottla.broker.storage.append_rules import SchemaCheck
@@ -56,12 +57,8 @@ def sent(
     bootstrap: str, topic: str, *values: bytes | None, codec: str = "none", **more: Any
 ) -> list[KafkaError | None]:
     """What became of each, all in one batch."""
-    outcomes: list[KafkaError | None] = []
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 60_000, "compression.type": codec})
-    for value in values:
-        producer.produce(topic, value, on_delivery=lambda error, _: outcomes.append(error), **more)
-    producer.flush(60)
-    return outcomes
+    records = [{"topic": topic, "value": value, **more} for value in values]
+    return send_as_one_batch({"bootstrap.servers": bootstrap, "compression.type": codec}, records)
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])

@@ -194,7 +194,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     # -- hosts
 
-    def create_task(self, coro: Any, *, name: object = None, context: contextvars.Context | None = None) -> Task:
+    def create_task(
+        self, coro: Any, *, name: object = None, context: contextvars.Context | None = None, **_newer: Any
+    ) -> Task:
         return Task(coro, self, context)
 
     def resume(self, host: Host) -> None:
