@@ -25,6 +25,8 @@ pytestmark = pytest.mark.one_broker("names its listeners")
 
 PLAIN_TOKEN = f"\0{USER}\0{PASSWORD}".encode()
 DELAY_MS = 300
+SOONEST_S = (DELAY_MS - 2) / 1000
+"""The broker's loop counts whole milliseconds, and begins in the middle of one."""
 SIZE_MAX = 5_000
 HALF_LOGINS = 200
 PATIENCE_S = 60.0
@@ -86,7 +88,7 @@ def test_old_clients_with_a_wrong_bare_token_are_disconnected(wire: WireConnecti
     begun = time.monotonic()
     wire.send(struct.pack(">i", 0))
     assert wire.closed_by_peer()
-    assert time.monotonic() - begun >= DELAY_MS / 1000
+    assert time.monotonic() - begun >= SOONEST_S
 
 
 def test_a_mechanism_that_is_not_offered(wire: WireConnection) -> None:
@@ -94,7 +96,7 @@ def test_a_mechanism_that_is_not_offered(wire: WireConnection) -> None:
     answer = choose(wire, "GSSAPI")
     assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
     assert "PLAIN" in answer.mechanisms
-    assert time.monotonic() - begun >= DELAY_MS / 1000
+    assert time.monotonic() - begun >= SOONEST_S
     assert wire.closed_by_peer()
 
 
@@ -107,7 +109,7 @@ def test_a_wrong_password_is_answered_late_and_is_the_end(wire: WireConnection, 
         ErrorCode.SASL_AUTHENTICATION_FAILED,
         "Authentication failed: Invalid username or password",
     )
-    assert time.monotonic() - begun >= DELAY_MS / 1000
+    assert time.monotonic() - begun >= SOONEST_S
     assert wire.closed_by_peer()
 
 

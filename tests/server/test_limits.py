@@ -241,8 +241,8 @@ def test_an_address_that_connects_too_often_is_kept_waiting_and_not_served(ottla
         assert answer.entries[0].error_code == ErrorCode.NONE
         address = (ottla_fresh_broker.host, ottla_fresh_broker.port)
         with contextlib.ExitStack() as stack:
-            several = [stack.enter_context(socket.create_connection(address, 20, ("127.0.0.3", 0))) for _ in range(4)]
             begun = time.monotonic()
+            several = [stack.enter_context(socket.create_connection(address, 20, ("127.0.0.3", 0))) for _ in range(4)]
             for connection in several:
                 connection.sendall(struct.pack(">ihhih", 10, 18, 0, 1, -1))
             assert several[0].recv(4)
