@@ -183,13 +183,21 @@ class _Fetch:
         self, wanted: Wanted, error: ApiError, aborted: Sequence[AbortedTransaction] | None
     ) -> PartitionAnswer:
         start = -1
+        code = error.code
         if wanted.traffic is not None:
-            wanted.traffic.read_refused(error.code)
-        if self.replica_id >= 0 and error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            start = self._partition(wanted).log.start_offset  # where the follower is to begin anew
+            wanted.traffic.read_refused(code)
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            partition = self._partition(wanted)
+            if self.replica_id >= 0:
+                start = partition.log.start_offset  # where the follower is to begin anew
+            elif not partition.is_leader and not self.request.rack_id:
+                # Only who names a rack can have been sent to a follower, and asks the leader before it gives up its
+                # place. Others took this broker for the leader (aiokafka, which tells no leader epoch), and would go on
+                # at the end or begin anew, because of a log that is empty or behind.
+                code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         number = wanted.request.partition
-        hint = hint_for_error(self.broker, self.call, error.code, wanted.topic, number)
-        return PartitionAnswer(wanted.topic, number, error.code, -1, -1, start, aborted, None, leader=hint)
+        hint = hint_for_error(self.broker, self.call, code, wanted.topic, number)
+        return PartitionAnswer(wanted.topic, number, code, -1, -1, start, aborted, None, leader=hint)
 
     def _partition(self, wanted: Wanted) -> Partition:
         name, topic_id = wanted.topic

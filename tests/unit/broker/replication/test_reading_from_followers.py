@@ -120,8 +120,11 @@ def test_a_follower_shows_only_what_is_committed(tmp_path: Path) -> None:
         assert offsets(await fetch(world.brokers[2], 0)) == [0]
         uncommitted = await fetch(world.brokers[2], 1)
         assert (uncommitted.error_code, offsets(uncommitted), uncommitted.high_watermark) == (0, [], 1)
-        beyond = await fetch(world.brokers[2], 3)
-        assert beyond.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        beyond = await fetch(world.brokers[2], 3, rack="b")
+        assert beyond.error_code == ErrorCode.OFFSET_OUT_OF_RANGE, "who was sent here asks the leader next"
+        mistaken = await fetch(world.brokers[2], 3)
+        assert mistaken.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER, "who was not would give up its place"
+        assert (await fetch(world.brokers[1], 3)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
         waiting = asyncio.ensure_future(fetch(world.brokers[2], 1, wait_ms=20_000))
         world.mend(1, 3)
         assert offsets(await waiting) == [1]
