@@ -5,7 +5,8 @@ watermark to consumers, up to the end of the log to followers. A follower's fetc
 Who reads committed records only gets them up to the last stable offset, with the aborted transactions to skip.
 With too little to return it waits for `min_bytes`, at most `max_wait_ms`.
 A consumer that names its rack may be sent to an in-sync follower there (KIP-392), and from version 11 on consumers may
-read from followers, up to what these know to be committed. A follower that is not in sync gets no records of throttled
+read from followers, up to what these know to be committed; an offset that these do not have is out of range only to who
+names a rack, and a matter for the leader to others. A follower that is not in sync gets no records of throttled
 partitions while the leader's limit is used up. A consumer that has used up its quota gets an answer without partitions.
 """
 
@@ -184,8 +185,6 @@ class _Fetch:
     ) -> PartitionAnswer:
         start = -1
         code = error.code
-        if wanted.traffic is not None:
-            wanted.traffic.read_refused(code)
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             partition = self._partition(wanted)
             if self.replica_id >= 0:
@@ -195,6 +194,8 @@ class _Fetch:
                 # place. Others took this broker for the leader (aiokafka, which tells no leader epoch), and would go on
                 # at the end or begin anew, because of a log that is empty or behind.
                 code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if wanted.traffic is not None:
+            wanted.traffic.read_refused(code)
         number = wanted.request.partition
         hint = hint_for_error(self.broker, self.call, code, wanted.topic, number)
         return PartitionAnswer(wanted.topic, number, code, -1, -1, start, aborted, None, leader=hint)
